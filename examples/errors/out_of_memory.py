@@ -249,7 +249,7 @@ assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 #   <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-envvars>`__ from step to step.
 # - **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
 # - **A second try with a smaller batch**: start it after the ``except`` block. `Inside it, the error keeps tensors alive
-#   <https://docs.pytorch.org/docs/stable/notes/faq.html#my-out-of-memory-exception-handler-can-t-allocate-memory>`__.
+#   <https://docs.pytorch.org/docs/stable/notes/faq.html>`__.
 #
 # Terabytes: a wrong shape
 # ------------------------

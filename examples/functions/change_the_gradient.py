@@ -63,7 +63,7 @@ assert abs(x.grad.item() + 0.4) < 1e-6
 # its value is ``None``.
 #
 # .. how-measured:: try_to_return() runs GradCoeff with a different backward and returns the message, or the gradient that x
-# got.
+#    got.
 
 
 def try_to_return(returned):
