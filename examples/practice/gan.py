@@ -48,6 +48,7 @@ torch.manual_seed(0)
 bce = nn.functional.binary_cross_entropy_with_logits
 ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
 real = 3 + 0.5 * torch.randn(64, 1)
+alive = WeakSet()
 
 
 class Saved:
@@ -78,8 +79,8 @@ def filled(network):
 
 
 def measured(make_loss, only_g=False):
-    global alive
-    alive, ran = WeakSet(), []
+    alive.clear()
+    ran = []
     torch.manual_seed(0)
     G = nn.Sequential(nn.Linear(8, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
     D = nn.Sequential(nn.Linear(1, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
@@ -571,7 +572,8 @@ bce(D(fake.detach()), zeros).backward()
 assert torch.equal(D[0].weight.grad, _of_fake)
 assert not torch.allclose(_of_fake, of_sum, atol=1e-3)
 _D = nn.Sequential(nn.Linear(1, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
-_kept, alive = [], WeakSet()
+_kept = []
+alive.clear()
 with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
     for _given, _labels in ((real, ones), (fake.detach(), zeros)):
         _loss = bce(_D(_given), _labels)

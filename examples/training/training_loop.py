@@ -18,7 +18,7 @@ PyTorch training loop: what zero_grad, backward and step do
           loss.backward()
           optimizer.step()
 
-   The forward pass builds the graph. ``zero_grad()`` removes the gradients of the step before, ``backward()`` computes new
+   The forward pass builds the graph. ``zero_grad()`` removes the gradients of the previous step, ``backward()`` computes new
    ones, and ``step()`` changes the weights. To evaluate, call ``model.eval()`` and compute under ``torch.inference_mode()``.
    The loop is different for gradient accumulation, and for LBFGS, whose ``step()`` needs a closure.
 """
@@ -26,18 +26,13 @@ PyTorch training loop: what zero_grad, backward and step do
 # %%
 # What each line does
 # -------------------
-# Leave out ``zero_grad()``, ``backward()`` or ``step()``, and you get no error. But the loss may not go down. So look at what
-# each line changes, in two steps of a network with two linear layers.
-#
-# .. how-measured:: look() counts nodes, saved tensors, gradients, updates of the first weight, and momentum buffers.
+# Leave out ``zero_grad()``, ``backward()`` or ``step()``, and you get no error. But the loss may not go down. To see why, take
+# one step apart. A network with two linear layers computes a loss for 64 samples:
 
-from weakref import WeakSet
-
-import matplotlib.pyplot as plt
-import pandas as pd
 import torch
+from sklearn.datasets import load_digits
 from torch import nn
-from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.data import DataLoader, TensorDataset, random_split
 
 # sphinx_gallery_start_ignore
 _threads = torch.get_num_threads()
@@ -47,165 +42,9 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10))
 loss_function = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-alive = WeakSet()
 
-
-class Saved:
-    def __init__(self, tensor):
-        self.tensor = tensor.detach()
-        alive.add(self)
-
-
-def metered():
-    return saved_tensors_hooks(Saved, lambda saved: saved.tensor)
-
-
-def walk(root):
-    found = [root]
-    for node in found:  # the list grows while it is read
-        for edge, _ in node.next_functions:
-            if edge is not None and edge not in found:
-                found.append(edge)
-    return found
-
-
-rows, version = {}, model[0].weight._version
-
-
-def look(line, tensor):
-    rows[f"{len(rows) // 5 + 1}. {line}"] = {
-        "graph nodes": len(walk(tensor.grad_fn)),
-        "saved tensors": len(alive),
-        ".grad": sum(p.grad is not None for p in model.parameters()),
-        "updates": model[0].weight._version - version,
-        "momentum": len(optimizer.state),
-    }
-
-
-for _ in range(2):
-    x, target = torch.rand(64, 64), torch.randint(10, (64,))
-    with metered():
-        output = model(x)
-        look("model(x)", output)
-        loss = loss_function(output, target)
-        look("loss_function()", loss)
-    optimizer.zero_grad()
-    look("zero_grad()", loss)
-    loss.backward()
-    look("backward()", loss)
-    optimizer.step()
-    look("step()", loss)
-
-table = pd.DataFrame(rows).T.rename_axis(columns="step and line")
-
-# sphinx_gallery_start_ignore
-assert len(rows) == 10 and len(alive) == 0
-assert table["graph nodes"].tolist() == [10, 12, 12, 12, 12] * 2
-assert table["saved tensors"].tolist() == [5, 9, 9, 0, 0] * 2
-assert table[".grad"].tolist() == [0, 0, 0, 4, 4, 4, 4, 0, 4, 4]
-assert table["updates"].tolist() == [0] * 4 + [1] * 5 + [2]
-assert table["momentum"].tolist() == [0] * 4 + [4] * 6
-# sphinx_gallery_end_ignore
-
-# %%
-# Each row is the state after that line:
-
-import torch
-from torch import nn
-
-# sphinx_gallery_start_ignore
-# isort: split
-import gc as _gc
-import weakref as _weakref
-
-assert [*map(id, optimizer.param_groups[0]["params"])] == [*map(id, model.parameters())]
-for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
-    _net = nn.Linear(2, 2)
-    _optimizer = _kind(_net.parameters(), lr=0.1)
-    for _round in (1, 2):
-        _before = [p.detach().clone() for p in _net.parameters()]
-        _loss = _net(torch.ones(3, 2)).square().sum()
-        _optimizer.zero_grad()
-        assert all(p.grad is None for p in _net.parameters())
-        _loss.backward()
-        _kept = [p.grad.clone() for p in _net.parameters()]
-        assert all(map(torch.equal, _before, _net.parameters()))
-        _optimizer.step()
-        assert not any(map(torch.equal, _before, _net.parameters()))
-        assert all(p.is_leaf for p in _net.parameters())  # not recorded
-        assert all(map(torch.equal, _kept, (p.grad for p in _net.parameters())))
-    _net(torch.ones(3, 2)).square().sum().backward()  # not cleared: it adds
-    _now = [p.detach().requires_grad_() for p in _net.parameters()]
-    _alone = nn.functional.linear(torch.ones(3, 2), *_now).square().sum()
-    for _p, _g, _k in zip(
-        _net.parameters(), torch.autograd.grad(_alone, _now), _kept, strict=True
-    ):
-        torch.testing.assert_close(_p.grad, _g + _k)
-
-
-class _Mark:
-    pass
-
-
-_mark = _Mark()
-_net = nn.Linear(2, 1)
-_loss = _net(torch.ones(1, 2)).sum()
-_loss.grad_fn.metadata["mark"] = _mark
-_seen = _weakref.ref(_mark)
-del _mark
-_loss.backward()
-_gc.collect()
-assert _seen() is not None  # the node is still there
-_loss = _net(torch.ones(1, 2)).sum()
-_gc.collect()
-assert _seen() is None
-for _options, _kept in (({}, 0), ({"set_to_none": False}, 2)):
-    _net = nn.ModuleList([nn.Linear(1, 1), nn.Linear(1, 1)])
-    _optimizer = torch.optim.SGD(_net[0].parameters(), lr=0.1)
-    (_net[0](torch.ones(1)) + _net[1](torch.ones(1))).backward()
-    _optimizer.zero_grad(**_options)
-    assert sum(p.grad is not None for p in _net[0].parameters()) == _kept
-    assert all(p.grad is not None for p in _net[1].parameters())  # not in it
-    _net.zero_grad()
-    assert all(p.grad is None for p in _net.parameters())
-_pair = []
-for _gone in (False, True):  # step() with and without the graph
-    torch.manual_seed(1)
-    _net = nn.Linear(2, 1)
-    _optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
-    _loss = _net(torch.ones(1, 2)).square().sum()
-    _loss.backward()
-    if _gone:
-        del _loss
-    _optimizer.step()
-    _pair.append(nn.utils.parameters_to_vector(_net.parameters()))
-assert torch.equal(*_pair)
-_raised = []
-_lbfgs = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
-try:
-    _lbfgs.step()
-except TypeError as _error:
-    _raised.append(str(_error))
-assert len(_raised) == 1 and "closure" in _raised[0]
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# - The forward pass builds the graph, and saves tensors for ``backward()``. Here it changes no weight and no gradient.
-# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``, unless you pass ``set_to_none=False``. In the
-#   first step there is nothing to remove. The graph stays the same. If the optimizer has all parameters of the model,
-#   ``model.zero_grad()`` does the same.
-# - ``backward()`` adds the new gradients to ``.grad`` and frees the saved tensors. The nodes exist until ``loss`` is
-#   assigned the next loss.
-# - ``step()`` reads ``.grad`` and changes the weights in place; autograd does not record this. The gradients stay, which is
-#   why the next step needs ``zero_grad()``. Here the first ``step()`` also makes a momentum buffer for each parameter.
-#
-# ``optimizer.step()`` does not use the graph here. ``backward()`` writes to ``.grad`` of the parameters, and the optimizer has
-# the same parameters. This is the graph of one step:
-
-optimizer.zero_grad()
-output = model(x)
-loss = loss_function(output, target)
+x, target = torch.rand(64, 64), torch.randint(10, (64,))
+loss = loss_function(model(x), target)
 
 # graph: loss -- After the forward pass: four leaves, and the tensors that were saved on the way
 
@@ -214,7 +53,7 @@ import copy as _copy
 
 assert all(p.is_leaf and p.requires_grad for p in model.parameters())
 assert len(list(model.parameters())) == 4 and not x.requires_grad
-_second = output.grad_fn
+_second = loss.grad_fn.next_functions[0][0].next_functions[0][0]
 _first = next(node for node, _ in _second.next_functions[1][0].next_functions if node)
 _first = _first.next_functions[0][0]
 assert _first.name() == _second.name() == "AddmmBackward0"
@@ -234,38 +73,131 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
     except RuntimeError as _error:
         _raised.append(str(_error))
     assert len(_raised) == 1 and "modified by an inplace operation" in _raised[0]
-    assert "[32, 10]" in _raised[0]
-for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
-    _net = _copy.deepcopy(model).eval()
-    _optimizer = _kind(_net.parameters(), lr=0.1, fused=True)
-    _loss = loss_function(_net(x), target)
-    _loss.backward(retain_graph=True)
-    _before = _net[0].weight.grad.clone()
-    _optimizer.step()
-    _optimizer.zero_grad()
-    _loss.backward(retain_graph=True)  # no error
-    assert not torch.allclose(_net[0].weight.grad, _before)  # at the old weights
-    _mixed = _net[0].weight.grad.clone()
-    _optimizer.zero_grad()
-    loss_function(_net(x), target).backward()
-    assert not torch.allclose(_net[0].weight.grad, _mixed)  # at the new weights
+_lbfgs = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
+_raised = []
+try:
+    _lbfgs.step()
+except TypeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1 and "closure" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# The four leaves are the weights and biases of both layers. Each layer saves its input, for the gradient of its weight. The
-# second layer also saves its weight, ``mat2``, for the gradient of its input. The first does not, since ``x`` needs no
-# gradient. After ``step()``, a second ``backward()`` through this graph :ref:`raises an error
-# <sphx_glr_gallery_errors_modified_in_place.py>`, even with ``retain_graph=True``: the saved weight was changed. If the
-# optimizer was made with ``fused=True``, you get a wrong gradient instead of the error.
+# The four leaves are the weights and biases of both layers. Three calls follow:
+#
+# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``. It does not touch the graph.
+# - ``backward()`` adds the new gradients to ``.grad``, and frees the saved tensors. It adds because a tensor can be used
+#   several times, and because :ref:`you may want the sum over several batches
+#   <sphx_glr_gallery_differentiation_accumulation.py>`. So you have to clear.
+# - ``step()`` knows nothing about the loss or the graph. It reads ``.grad`` and changes the weights in place. The gradients
+#   stay, which is why the next step needs ``zero_grad()``.
+#
+# .. how-measured:: Two steps. After each line, this code counts graph nodes, saved tensors, gradients, updates of the first
+#    weight, and momentum buffers.
+
+from weakref import WeakSet
+
+import pandas as pd
+from torch.autograd.graph import saved_tensors_hooks
+
+alive = WeakSet()
+
+
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        alive.add(self)
+
+
+def watch_saved_tensors():
+    return saved_tensors_hooks(Saved, lambda saved: saved.tensor)
+
+
+def count_nodes(loss):
+    found = [loss.grad_fn]
+    for node in found:  # the list grows while it is read
+        for edge, _ in node.next_functions:
+            if edge is not None and edge not in found:
+                found.append(edge)
+    return len(found)
+
+
+def tabulate_each_line(model, optimizer):
+    rows, version = {}, model[0].weight._version
+
+    def note(line, tensor):
+        rows[f"{len(rows) // 5 + 1}. {line}"] = {
+            "graph nodes": count_nodes(tensor),
+            "saved tensors": len(alive),
+            ".grad": sum(p.grad is not None for p in model.parameters()),
+            "updates": model[0].weight._version - version,
+            "momentum": len(optimizer.state),
+        }
+
+    for _ in range(2):
+        with watch_saved_tensors():
+            output = model(x)
+            note("model(x)", output)
+            loss = loss_function(output, target)
+            note("loss_function()", loss)
+        optimizer.zero_grad()
+        note("zero_grad()", loss)
+        loss.backward()
+        note("backward()", loss)
+        optimizer.step()
+        note("step()", loss)
+    return pd.DataFrame(rows).T.rename_axis(columns="step and line")
+
+
+# %%
+# In two steps, each row is the state after that line:
+
+# sphinx_gallery_start_ignore
+_again = _copy.deepcopy(model)
+_table = tabulate_each_line(
+    _again, torch.optim.SGD(_again.parameters(), lr=0.1, momentum=0.9)
+)
+assert _table["graph nodes"].tolist() == [10, 12, 12, 12, 12] * 2
+assert _table["saved tensors"].tolist() == [5, 9, 9, 0, 0] * 2
+assert _table[".grad"].tolist() == [0, 0, 0, 4, 4, 4, 4, 0, 4, 4]
+assert _table["updates"].tolist() == [0] * 4 + [1] * 5 + [2]
+assert _table["momentum"].tolist() == [0] * 4 + [4] * 6
+for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
+    _net = nn.Linear(2, 2)
+    _optimizer = _kind(_net.parameters(), lr=0.1)
+    for _round in (1, 2):
+        _before = [p.detach().clone() for p in _net.parameters()]
+        _loss = _net(torch.ones(3, 2)).square().sum()
+        _optimizer.zero_grad()
+        assert all(p.grad is None for p in _net.parameters())
+        _loss.backward()
+        _kept = [p.grad.clone() for p in _net.parameters()]
+        assert all(map(torch.equal, _before, _net.parameters()))
+        del _loss  # step() needs no graph
+        _optimizer.step()
+        assert not any(map(torch.equal, _before, _net.parameters()))
+        assert all(map(torch.equal, _kept, (p.grad for p in _net.parameters())))
+    _net(torch.ones(3, 2)).square().sum().backward()  # not cleared: it adds
+    _now = [p.detach().requires_grad_() for p in _net.parameters()]
+    _alone = nn.functional.linear(torch.ones(3, 2), *_now).square().sum()
+    for _p, _g, _k in zip(
+        _net.parameters(), torch.autograd.grad(_alone, _now), _kept, strict=True
+    ):
+        torch.testing.assert_close(_p.grad, _g + _k)
+# sphinx_gallery_end_ignore
+tabulate_each_line(model, optimizer)
+
+# %%
+# Each layer saves its input, for the gradient of its weight. The second layer also saves its weight, ``mat2``, for the gradient
+# of its input. The first does not, since ``x`` needs no gradient. After ``step()``, a second ``backward()`` through this graph
+# :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`, even with ``retain_graph=True``: the saved weight was
+# changed. The first ``step()`` also makes a momentum buffer for each parameter.
 
 # %%
 # A whole program
 # ---------------
 # 1,797 handwritten digits of 8 by 8 pixels. 360 of them are held out, to test the model. The ``DataLoader`` makes batches,
 # with ``shuffle=True`` in a new order in each epoch:
-
-from sklearn.datasets import load_digits
-from torch.utils.data import DataLoader, TensorDataset, random_split
 
 digits = load_digits()
 images = torch.tensor(digits.data, dtype=torch.float32) / 16
@@ -286,19 +218,14 @@ _batches = [x for x, _ in loader]
 assert len(_batches) == len(loader) == 23 and _batches[-1].shape == (29, 64)
 assert not torch.equal(_batches[0], next(iter(loader))[0])
 assert torch.accelerator.is_available() or device == torch.device("cpu")
-_net = nn.Linear(2, 2)
-_net.register_buffer("buffer", torch.ones(2))
-_net.plain = torch.ones(2)
-assert _net.to("meta") is _net and _net.weight.is_meta and _net.buffer.is_meta
-assert not _net.plain.is_meta
-_tensor = torch.ones(2)
-assert not _tensor.is_meta and _tensor.to("meta").is_meta and not _tensor.is_meta
-assert _tensor.to("cpu") is _tensor
+_net, _tensor = nn.Linear(2, 2), torch.ones(2)
+assert _net.to("meta") is _net and _net.weight.is_meta
+assert _tensor.to("meta").is_meta and not _tensor.is_meta
 # sphinx_gallery_end_ignore
 
 # %%
-# ``device`` is the GPU or another accelerator if there is one, and otherwise the CPU. ``model.to(device)`` moves the
-# parameters and buffers of the model itself. ``x.to(device)`` returns a tensor: assign the result.
+# ``device`` is the GPU if there is one, or else the CPU. ``model.to(device)`` moves the model itself. ``x.to(device)`` returns
+# a tensor: assign the result.
 
 
 def make_model():
@@ -362,37 +289,90 @@ assert history[-1][4] > 0.93 and history[-1][2] > 0.98
 # ``optimizer.step()``.
 
 # %%
+# Why is the training loss higher than the validation loss?
+# ---------------------------------------------------------
+# These are the 12 epochs of the program above.
+#
+# .. how-measured:: The plot of the losses in history.
+
+import matplotlib.pyplot as plt
+
+
+def draw_losses_of_each_epoch():
+    _, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
+    running, loss_seen, correct_seen, loss_new, correct_new = zip(*history, strict=True)
+    epochs = range(1, 13)
+    axes[0].plot(epochs, running, ":", color="#64748b", label="in training")
+    for ax, seen, new in zip(
+        axes, (loss_seen, correct_seen), (loss_new, correct_new), strict=True
+    ):
+        ax.plot(epochs, seen, "--", color="#2563eb", label="trained on")
+        ax.plot(epochs, new, "-", color="#c2410c", label="held out")
+        ax.set(xlabel="epoch", xticks=range(2, 13, 2))
+        ax.legend()
+    axes[0].set(yscale="log", title="Loss")
+    axes[1].set(ylim=(0.65, 1.01), title="Share of correct answers")
+
+
+# %%
+# *In training* is what ``train()`` returned. The other curves are from ``evaluate()``, after each epoch:
+
+# figure: Two panels over 12 epochs. On the left, three losses on a logarithmic axis: the loss in training lies
+#   highest, that of the training images in evaluation lowest at the end, and that of the held-out images between them. On
+#   the right, the share of correct answers rises from 0.7 to 0.99 on the training images and to about 0.96 on
+#   held-out ones.
+draw_losses_of_each_epoch()
+
+# sphinx_gallery_start_ignore
+_running, _seen, _right_seen, _new, _right_new = map(
+    torch.tensor, zip(*history, strict=True)
+)
+assert len(history) == 12 and (_running > _seen).all() and (_running > _new).all()
+assert _new[-1] > _seen[-1] + 0.02 and abs(_new[1] - _seen[1]) < 0.03
+assert _new[-1] - _seen[-1] > (_new - _seen)[:3].max() + 0.02  # the gap grows
+assert min(_right_seen.min(), _right_new.min()) > 0.65
+_near = 0.03 if device.type == "cpu" else 0.1  # other devices draw other dropout
+assert abs(_right_seen[0] - 0.7) < _near and abs(_right_new[-1] - 0.96) < 0.02
+assert _right_seen[-1] > 0.98
+_net = nn.Sequential(*(m for m in make_model() if not isinstance(m, nn.Dropout)))
+_optimizer = torch.optim.SGD(_net.to(device).parameters(), lr=0.1, momentum=0.9)
+for _ in range(4):  # without dropout: the weights improve in the epoch
+    assert train(_net, _optimizer) > evaluate(_net, train_set)[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss in training is the highest, on images that the model has seen. It is measured with dropout on, and while the
+# weights of the epoch still improve. To see overfitting, compare the other two: their gap grows.
+
+# %%
 # What people get wrong
 # ---------------------
-# **A line is missing, or softmax comes before CrossEntropyLoss.** These loops raise no error.
-#
-# .. how-measured:: Six epochs of each loop; a line is left out by a method that does nothing.
+# **A line is missing, or softmax comes before CrossEntropyLoss.** These loops raise no error. A line is left out by a method
+# that does nothing:
 
 
-def result(model, leave_out=None):
+def train_six_epochs(model, leave_out=None):
     model.to(device).train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     if leave_out:
         setattr(optimizer, leave_out, lambda: None)
     for _ in range(6):
         train(model, optimizer)
-    return [f"{number:.2f}" for number in evaluate(model.eval(), held_out)]
+    return evaluate(model.eval(), held_out)
 
 
 results = {
-    "the loop above": result(make_model()),
-    "no zero_grad()": result(make_model(), "zero_grad"),
-    "no step()": result(make_model(), "step"),
-    "softmax first": result(nn.Sequential(*make_model(), nn.Softmax(dim=1))),
+    "the loop above": train_six_epochs(make_model()),
+    "no zero_grad()": train_six_epochs(make_model(), "zero_grad"),
+    "no step()": train_six_epochs(make_model(), "step"),
+    "softmax first": train_six_epochs(nn.Sequential(*make_model(), nn.Softmax(dim=1))),
 }
-mistakes = pd.DataFrame(results, index=["loss, held out", "correct, held out"]).T
-
-# %%
-# After six epochs:
+for name, (mean, correct) in results.items():
+    print(f"{name:<16} held out: loss {mean:<6.2f}  correct {correct:.2f}")
 
 # varies: Without zero_grad the weights grow out of control, and the last bits of the arithmetic decide how far.
 # sphinx_gallery_start_ignore
-_right, _uncleared, _still, _softmax = (tuple(map(float, r)) for r in results.values())
+_right, _uncleared, _still, _softmax = results.values()
 assert _right[0] < 0.25 and _right[1] > 0.92
 assert _uncleared[0] > 10 and _uncleared[1] < 0.2
 assert 2.2 < _still[0] < 2.4 and _still[1] < 0.2
@@ -407,23 +387,12 @@ for _cleared in (True, False):
         train(_net, _optimizer)
     _correct.append(evaluate(_net.eval(), held_out)[1])
 assert _correct[0] < 0.3 and 0.85 < _correct[1] < 0.95
-for _kind in (torch.optim.SGD, torch.optim.AdamW):  # no backward()
-    _net = make_model().to(device)
-    _start = nn.utils.parameters_to_vector(_net.parameters()).detach()
-    _optimizer = _kind(_net.parameters(), lr=0.1, weight_decay=0.1)
-    for _x, _target in loader:
-        loss_function(_net(_x.to(device)), _target.to(device))
-        _optimizer.zero_grad()
-        _optimizer.step()
-    _end = nn.utils.parameters_to_vector(_net.parameters()).detach()
-    assert torch.equal(_start, _end)
 # sphinx_gallery_end_ignore
-mistakes.rename_axis(columns="loop")
 
 # %%
-# Without ``zero_grad()``, each step uses the sum of all gradients so far, and here the model is about as good as a guess. With
+# Without ``zero_grad()``, each step uses the sum of all gradients so far, and this model is about as good as a guess. With
 # a small learning rate you may not notice: with ``SGD(lr=0.01)``, without momentum, this model even learns faster without
-# ``zero_grad()`` (0.9 correct instead of 0.2). Without ``step()`` or without ``backward()``, the weights stay as they were.
+# ``zero_grad()`` (0.9 correct instead of 0.2). Without ``step()``, the weights do not change.
 #
 # With softmax, the model learns slowly. ``CrossEntropyLoss`` expects logits, numbers of any size, and applies log-softmax
 # itself. If the model returns probabilities, softmax is applied twice:
@@ -442,9 +411,7 @@ import math
 
 assert abs(loss_function(certain, classes) - (math.log(math.e + 9) - 1)) < 1e-6
 assert round(math.log(math.e + 9) - 1, 2) == 1.46
-_scaled = (torch.randn(1000, 10) * 50).softmax(
-    dim=1
-)  # 1.46 is the least of ten classes
+_scaled = (torch.randn(1000, 10) * 50).softmax(dim=1)
 _best = nn.functional.cross_entropy(_scaled, _scaled.argmax(1), reduction="none")
 assert (_best >= math.log(math.e + 9) - 1 - 1e-6).all()
 (_straight,) = torch.autograd.grad(loss_function(undecided, classes), undecided)
@@ -525,7 +492,7 @@ assert labels.int().long().dtype == torch.int64
 # PyTorch 2.11 says *expected scalar type Long but found Float*. Convert once, where you make the dataset:
 # ``images.float()``, ``labels.long()``.
 #
-# **No model.eval() before the evaluation.** Dropout stays on, and here each evaluation gives another loss:
+# **No model.eval() before the evaluation.** Dropout stays on, so each evaluation gives a different loss:
 
 for training in (True, True, True, False):
     model.train(training)  # train(False) is eval()
@@ -543,110 +510,42 @@ assert _net.train(False) is _net and not any(m.training for m in _net.modules())
 # sphinx_gallery_end_ignore
 
 # %%
-# ``inference_mode()`` does not replace ``eval()``: :ref:`what eval() changes <sphx_glr_gallery_modes_train_and_eval.py>`. Call
+# ``inference_mode()`` does not replace ``eval()`` (:ref:`what eval() changes <sphx_glr_gallery_modes_train_and_eval.py>`). Call
 # ``model.train()`` again before the next epoch.
 #
-# **A memory leak: total += loss.** Autograd records this addition, so ``total`` keeps the graphs of the whole epoch.
-#
-# .. how-measured:: One epoch of total += loss, once with backward() and once without; walk() and metered() are from above.
+# **A memory leak: total += loss.** Autograd records this addition, so ``total`` keeps the graphs of the whole epoch. After 23
+# batches it keeps this much (``watch_saved_tensors`` and ``count_nodes`` are the counters of the first table):
 
-
-def epoch_sum(training):
-    model, total = make_model(), 0.0
+for calls_backward in (True, False):
+    model, total = make_model().to(device), 0.0
     for x, target in loader:
-        with metered():
-            loss = loss_function(model(x), target)
-        if training:
+        with watch_saved_tensors():
+            loss = loss_function(model(x.to(device)), target.to(device))
+        if calls_backward:
             loss.backward()
         total += loss
-    return len(walk(total.grad_fn)), len(alive)
-
-
-# %%
-# What ``total`` keeps in memory after an epoch of 23 batches:
-
-for name, training in {"with backward()": True, "without": False}.items():
-    nodes, saved = epoch_sum(training)
-    print(f"{name:<16} {nodes} nodes, {saved:>3} saved tensors")
+    print(f"backward: {calls_backward!s:<5}  {count_nodes(total)} nodes", end=", ")
+    print(len(alive), "saved tensors")
 
 # sphinx_gallery_start_ignore
-assert (nodes, saved) == (211, 207) and epoch_sum(True) == (211, 0)
-_net, _total = make_model().eval(), 0.0
+assert count_nodes(total) == 211 == 23 * (12 - 4 + 1) + 4
+assert len(alive) == 207 == 23 * 9 and len(loader) == 23
+del total, loss
+_total = 0.0
 for _x, _target in loader:
-    with metered():
-        _total += loss_function(_net(_x), _target)
-assert _total.requires_grad and len(alive) >= 4 * 23  # eval() alone keeps the graph
-del _total
-assert len(alive) == 0
-assert len(loader) == 23 and 207 == 23 * 9 and 211 == 23 * (12 - 4 + 1) + 4
-with metered(), torch.inference_mode():
+    with watch_saved_tensors():
+        _loss = loss_function(model(_x.to(device)), _target.to(device))
+    _total += _loss.item()
+del _loss
+assert isinstance(_total, float) and len(alive) == 0
+with watch_saved_tensors(), torch.inference_mode():
     _out = model(images.to(device))
 assert _out.grad_fn is None and len(alive) == 0
-with metered():
-    _total = 0.0
-    _net = make_model()
-    for _x, _target in loader:
-        _total += loss_function(_net(_x), _target).item()
-assert isinstance(_total, float) and len(alive) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In an evaluation without ``no_grad`` or ``inference_mode``, the saved tensors stay as well. Write ``total += loss.item()``: a
-# Python number keeps no graph.
-
-# %%
-# Why is the training loss higher than the validation loss?
-# ---------------------------------------------------------
-# These are the 12 epochs of the program above.
-#
-# .. how-measured:: The plot of history.
-
-
-def draw_history():
-    _, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
-    running, loss_seen, correct_seen, loss_new, correct_new = zip(*history, strict=True)
-    epochs = range(1, 13)
-    axes[0].plot(epochs, running, ":", color="#64748b", label="in training")
-    for ax, seen, new in zip(
-        axes, (loss_seen, correct_seen), (loss_new, correct_new), strict=True
-    ):
-        ax.plot(epochs, seen, "--", color="#2563eb", label="trained on")
-        ax.plot(epochs, new, "-", color="#c2410c", label="held out")
-        ax.set(xlabel="epoch", xticks=range(2, 13, 2))
-        ax.legend()
-    axes[0].set(yscale="log", title="Loss")
-    axes[1].set(ylim=(0.65, 1.01), title="Share of correct answers")
-
-
-# %%
-# *In training* is what ``train()`` returned. The other curves are from ``evaluate()``, after each epoch:
-
-# figure: Two panels over 12 epochs. On the left, three losses on a logarithmic axis: the loss in training lies
-#   highest, that of the training images in evaluation lowest at the end, and that of the held-out images between them. On
-#   the right, the share of correct answers rises from 0.7 to 0.99 on the training images and to about 0.96 on
-#   held-out ones.
-draw_history()
-
-# sphinx_gallery_start_ignore
-_running, _seen, _right_seen, _new, _right_new = map(
-    torch.tensor, zip(*history, strict=True)
-)
-assert len(history) == 12 and (_running > _seen).all() and (_running > _new).all()
-assert _new[-1] > _seen[-1] + 0.02 and abs(_new[1] - _seen[1]) < 0.03
-assert _new[-1] - _seen[-1] > (_new - _seen)[:3].max() + 0.02  # the gap grows
-assert min(_right_seen.min(), _right_new.min()) > 0.65
-_near = 0.03 if device.type == "cpu" else 0.1  # other devices draw other dropout
-assert abs(_right_seen[0] - 0.7) < _near and abs(_right_new[-1] - 0.96) < 0.02
-assert _right_seen[-1] > 0.98
-_net = nn.Sequential(*(m for m in make_model() if not isinstance(m, nn.Dropout)))
-_optimizer = torch.optim.SGD(_net.to(device).parameters(), lr=0.1, momentum=0.9)
-for _ in range(4):  # without dropout: the weights improve in the epoch
-    assert train(_net, _optimizer) > evaluate(_net, train_set)[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# The loss in training is the highest, on images that the model has seen. It is measured with dropout on, and while the
-# weights of the epoch still improve. To see overfitting, compare the other two: their gap grows.
+# Write ``total += loss.item()``: a Python number keeps no graph. Without ``backward()``, as in an evaluation, the saved tensors
+# stay as well, so evaluate under ``no_grad`` or ``inference_mode``.
 
 # %%
 # Exercise
@@ -656,7 +555,7 @@ for _ in range(4):  # without dropout: the weights improve in the epoch
 #
 # .. solution::
 #
-# All but one. Here only ``backward()`` adds to ``.grad``, and only ``step()`` reads it. So you can clear the gradients after a
+# All but one. Only ``backward()`` adds to ``.grad``, and only ``step()`` reads it. So you can clear the gradients after a
 # ``step()`` and before the next ``backward()``. Between ``backward()`` and ``step()``, you remove the gradients before they
 # are used. The first and the last place have one advantage: the old gradients use no memory during the forward pass.
 
@@ -701,7 +600,7 @@ torch.set_num_threads(_threads)
 # --------
 # - :ref:`sphx_glr_gallery_training_data_loading.py` and :ref:`sphx_glr_gallery_training_optimizers.py`, the two ends
 #   of the loop.
-# - :ref:`sphx_glr_gallery_errors_two_devices.py`, if a tensor stayed behind.
+# - :ref:`sphx_glr_gallery_errors_two_devices.py`, if a tensor is still on the CPU.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `CrossEntropyLoss
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>`__ and `torch.optim
