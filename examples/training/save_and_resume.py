@@ -22,20 +22,38 @@ Save and load a checkpoint, and resume training
       model.load_state_dict(saved["model"])
       optimizer.load_state_dict(saved["optimizer"])
 
-   To use a trained model, its own state is enough; then call ``model.eval()``. Schedulers and a ``GradScaler`` have states too,
-   flags such as ``requires_grad`` none.
+   To use a trained model, its own state is enough; then call ``model.eval()``. Flags such as ``requires_grad`` are not saved.
 """
+
+# %%
+# What a checkpoint holds
+# -----------------------
+# A long training can stop at any time. To go on as if it had never stopped, save everything that changes:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 60
+#
+#    * - save
+#      - what it holds
+#    * - ``model.state_dict()``
+#      - parameters, and buffers such as the averages of BatchNorm
+#    * - ``optimizer.state_dict()``
+#      - Adam's averages or momentum, and options such as the learning rate
+#    * - ``scheduler.state_dict()``, ``scaler.state_dict()``
+#      - the place in the schedule, the loss scale of ``torch.amp.GradScaler`` (for float16)
+#    * - the number of the epoch
+#      - where to go on
 
 # %%
 # The problem: the loss jumps after a restart
 # -------------------------------------------
-# A training ends after 300 steps. You load the weights and go on, and after one step the loss is about 20 times as large.
-#
-# .. how-measured:: This code builds a small model, trains it on one batch, and draws losses.
+# This training ends after 300 steps. If you load the weights alone and go on, one step makes the loss about 20 times as large.
 
+import copy
+import os
 import tempfile
 
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
@@ -60,41 +78,28 @@ def train(model, optimizer, steps):
     return losses
 
 
-def draw(before, curves):
+# %%
+# .. how-measured:: The plot of the losses before and after the restart.
+
+import matplotlib.pyplot as plt
+
+
+def plot_losses_around_restart(before, after):
     _, ax = plt.subplots(figsize=(7, 3), layout="constrained")
     ax.semilogy(before, color="#64748b", label="before the restart")
     colors = {"the model alone": "#c2410c", "model and optimizer": "#2563eb"}
-    for name, losses in curves.items():
+    for name, losses in after.items():
         ax.semilogy(range(300, 400), losses, color=colors[name], label=name)
     ax.set(xlabel="step", ylabel="loss", xlim=(200, 400), ylim=(1e-3, 0.2))
     ax.set_title("What was loaded decides how the training goes on")
     ax.legend(loc="upper left")
-    for name, losses in curves.items():
-        print(f"{name:<20} largest loss {max(losses):.4f}   last loss {losses[-1]:.4f}")
 
 
-def resume(*names):
-    model, optimizer = start(seed=1)
-    saved = torch.load(path, map_location="cpu")
-    for name, part in {"model": model, "optimizer": optimizer}.items():
-        if name in names:
-            part.load_state_dict(saved[name])
-    return train(model, optimizer, steps=100)
-
+# %%
+# Train, save, and go on in two ways, each with a new model:
 
 folder = tempfile.TemporaryDirectory()
 path = folder.name + "/checkpoint.pt"
-
-# %%
-# The training, the file, and two ways to go on in a new program, with new weights:
-
-import copy
-import io
-import os
-
-import pandas as pd
-import torch
-from torch import nn
 
 model, optimizer = start(seed=0)
 before = train(model, optimizer, steps=300)
@@ -102,18 +107,25 @@ state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
 torch.save(state, path)
 uninterrupted = train(model, optimizer, steps=100)
 
+after = {}
+for name in ("the model alone", "model and optimizer"):
+    model, optimizer = start(seed=1)
+    saved = torch.load(path, map_location="cpu")
+    model.load_state_dict(saved["model"])
+    if name == "model and optimizer":
+        optimizer.load_state_dict(saved["optimizer"])
+    after[name] = losses = train(model, optimizer, steps=100)
+    print(f"{name:<20} largest loss {max(losses):.4f}   last loss {losses[-1]:.4f}")
+
+print("as if never interrupted:", after["model and optimizer"] == uninterrupted)
+
 # figure: Loss on a logarithmic scale, steps 200 to 400. Until the restart at step 300 it falls to less than 0.003. With the
 #   model alone it jumps to about 20 times that in one step, and needs about 40 steps to stay below the loss of step 300. With
 #   model and optimizer it goes on as before.
-curves = {
-    "the model alone": resume("model"),
-    "model and optimizer": resume("model", "optimizer"),
-}
-draw(before, curves)
-print("as if never interrupted:", curves["model and optimizer"] == uninterrupted)
+plot_losses_around_restart(before, after)
 
 # sphinx_gallery_start_ignore
-_alone, _both = curves.values()
+_alone, _both = after.values()
 # rounding differs between processors, and 300 steps make it visible
 assert 15 < max(_alone) / before[-1] < 30 and _alone.index(max(_alone)) == 1
 assert 30 < max(step for step in range(100) if _alone[step] > before[-1]) < 60
@@ -125,23 +137,171 @@ assert list(_saved) == ["model", "optimizer"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Add to the dictionary what else you need, such as the number of the epoch.
+# With shuffling or dropout, a resumed run is as good, but its numbers differ. For the same numbers, save between two epochs,
+# and save :ref:`the states of the generators <sphx_glr_gallery_training_reproducibility.py>` as well.
+
+# %%
+# Why the loss jumps without the optimizer
+# ----------------------------------------
+# Adam keeps two running averages for each parameter, and divides one by the root of the other. A new Adam has none. So its
+# first step moves nearly every parameter by the whole learning rate, 0.01, though the gradients are small:
+
+for name in ("the model alone", "model and optimizer"):
+    model, optimizer = start(seed=1)
+    saved = torch.load(path)
+    model.load_state_dict(saved["model"])
+    if name == "model and optimizer":
+        optimizer.load_state_dict(saved["optimizer"])
+    train(model, optimizer, steps=1)
+    step = (model[0].weight - saved["model"]["0.weight"]).abs()
+    print(f"{name:<20} median step of the first weight {step.median().item():.4f}")
+
+    # sphinx_gallery_start_ignore
+    if name == "the model alone":
+        assert (step > 0.0099).float().mean() > 0.9 and (step < 0.0101).all()
+    else:
+        assert step.median() < 0.001
+    # sphinx_gallery_end_ignore
+
+
+# sphinx_gallery_start_ignore
+def _plain(cls, **options):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1))
+    optimizer = cls(model.parameters(), **options)
+    train(model, optimizer, 300)
+    kept = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
+    on = train(model, optimizer, 50)
+    model.load_state_dict(kept[0])
+    return on, train(model, cls(model.parameters(), **options), 50)
+
+
+_on, _again = _plain(torch.optim.SGD, lr=0.05)
+assert _on == _again
+_on, _again = _plain(torch.optim.SGD, lr=0.05, momentum=0.9)
+assert _on != _again
+# sphinx_gallery_end_ignore
+
+# %%
+# Plain SGD has no such averages, so with the same learning rate it goes on as before without its state. With momentum it does
+# not.
+
+# %%
+# What is in the file, and what is not
+# ------------------------------------
+# ``torch.save(model, path)`` writes the whole object. What comes back differs:
 #
-# Nothing here is random after the start, so the resumed run is the same to the last bit. With shuffling or dropout, a resumed
-# run is as good, and differs. For the same numbers, save between two epochs, and save :ref:`the states of the generators
-# <sphx_glr_gallery_training_reproducibility.py>` as well.
+# .. how-measured:: A model is trained, frozen and changed. This code saves and loads it in both ways, and asks what the loaded
+#    one has.
+
+import io
+
+import pandas as pd
+
+
+def build():
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+
+
+def hook(module, args, output):
+    pass
+
+
+def change(model):
+    model(torch.randn(8, 3)).sum().backward()  # gradients, and running statistics
+    model[0].requires_grad_(False)
+    model[2].register_forward_hook(hook)
+    model.register_buffer("mask", torch.ones(1), persistent=False)
+    model.threshold = 0.5
+    return model.eval().double()
+
+
+def load_by_state(model, file):
+    torch.save(model.state_dict(), file)
+    file.seek(0)
+    loaded = build()
+    loaded.load_state_dict(torch.load(file))
+    return loaded
+
+
+def load_whole(model, file):
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def list_what_came_back(loaded, model):
+    mean = loaded[1].running_mean
+    return {
+        "parameters": torch.equal(loaded[0].weight.double(), model[0].weight),
+        "buffers, as in BatchNorm": torch.equal(mean.double(), model[1].running_mean),
+        "buffers that are not persistent": hasattr(loaded, "mask"),
+        "dtype": loaded[0].weight.dtype == torch.float64,
+        "requires_grad": not loaded[0].weight.requires_grad,
+        "train or eval": not loaded.training,
+        "forward hooks, as functions of a module": bool(loaded[2]._forward_hooks),
+        "attributes": hasattr(loaded, "threshold"),
+        ".grad": loaded[2].weight.grad is not None,
+    }
+
+
+def tabulate_what_comes_back():
+    model = change(build())
+    by_state, whole = (
+        load(model, io.BytesIO()) for load in (load_by_state, load_whole)
+    )
+    table = {
+        "model.state_dict()": list_what_came_back(by_state, model),
+        "the whole model": list_what_came_back(whole, model),
+    }
+    return pd.DataFrame(table).replace({True: "yes", False: "no"})
+
+
+# %%
+# What the loaded model has of the saved one:
+
+# sphinx_gallery_start_ignore
+_table = tabulate_what_comes_back()
+assert _table["model.state_dict()"].tolist() == ["yes"] * 2 + ["no"] * 7
+assert _table["the whole model"].tolist() == ["yes"] * 8 + ["no"]
+_model, _optimizer = start(seed=0)
+assert torch.optim.lr_scheduler.StepLR(_optimizer, 1).state_dict()
+assert torch.amp.GradScaler("cpu").state_dict()
+_half = nn.Linear(2, 2).half()
+_half.load_state_dict(nn.Linear(2, 2).state_dict())
+assert _half.weight.dtype == torch.float16
+# sphinx_gallery_end_ignore
+tabulate_what_comes_back().rename_axis(columns="the loaded model has")
+
+# %%
+# - The state has parameters and buffers, without those that were registered with ``persistent=False``. By default,
+#   ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. Freeze layers,
+#   call ``eval()`` and register hooks again after you load.
+# - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
+#   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
+#   Prefer the state.
+# - ``map_location="cpu"`` loads to the CPU. Without it, tensors return to the GPU that they come from. There they are a second
+#   copy beside the model, and you can get *CUDA out of memory*. See :ref:`moving and loading
+#   <sphx_glr_gallery_modules_parameters_and_buffers.py>`.
+# - Neither keeps gradients. If you add up the gradients of several batches, save after ``optimizer.step()``.
 #
+# Under ``DistributedDataParallel``, save ``ddp.module.state_dict()`` in one of the processes, or the names :ref:`begin with a
+# prefix <sphx_glr_gallery_errors_state_dict_keys.py>`.
+
+# %%
 # What people get wrong
 # ---------------------
 # **The best model is not kept.** ``state_dict()`` returns tensors that share the model's memory, and the optimizer writes into
-# it. What you keep goes on training:
+# it. So what you keep goes on training:
 
 model, optimizer = start(seed=0)
 best = model.state_dict()
 copied = copy.deepcopy(best)
 train(model, optimizer, steps=10)
-print("best is the model of now:", torch.equal(best["0.weight"], model[0].weight))
-print("the copy is older:       ", not torch.equal(copied["0.weight"], model[0].weight))
+print("best is the current model:", torch.equal(best["0.weight"], model[0].weight))
+print(
+    "the copy is older:        ", not torch.equal(copied["0.weight"], model[0].weight)
+)
 
 # sphinx_gallery_start_ignore
 assert all(torch.equal(_t, best[_name]) for _name, _t in model.state_dict().items())
@@ -160,8 +320,8 @@ assert not torch.equal(
 # %%
 # Use ``copy.deepcopy(model.state_dict())``, or ``torch.save`` at once.
 #
-# **A new learning rate has no effect.** The optimizer's state has its options in it, and loading puts the old ones back.
-# Change the learning rate after that:
+# **A new learning rate has no effect.** The optimizer's state contains its options, so loading brings the old ones back.
+# Change the learning rate after loading:
 
 model, optimizer = start(seed=1, lr=0.002)
 optimizer.load_state_dict(torch.load(path)["optimizer"])
@@ -171,35 +331,19 @@ for group in optimizer.param_groups:
 
 # sphinx_gallery_start_ignore
 assert optimizer.state_dict()["param_groups"][0]["lr"] == 0.002
-for _make, _stays in (
-    (lambda o: torch.optim.lr_scheduler.StepLR(o, 100), True),
-    (
-        lambda o: torch.optim.lr_scheduler.LambdaLR(o, lambda step: 1 / (step + 1)),
-        False,
-    ),
-):
-    _optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    _scheduler = _make(_optimizer)
-    _optimizer.param_groups[0]["lr"] = 0.002
-    _optimizer.step()
-    _scheduler.step()
-    assert (_optimizer.param_groups[0]["lr"] == 0.002) == _stays
-optimizer.load_state_dict(torch.load(path)["optimizer"])
-assert optimizer.param_groups[0]["lr"] == 0.01
-_decayed = torch.optim.Adam(model.parameters(), weight_decay=0.5, betas=(0.5, 0.5))
-_decayed.load_state_dict(torch.load(path)["optimizer"])
-assert (
-    _decayed.param_groups[0]["weight_decay"] == 0
-    and _decayed.param_groups[0]["betas"][0] == 0.9
-)
+_optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+_scheduler = torch.optim.lr_scheduler.LambdaLR(_optimizer, lambda step: 1 / (step + 1))
+_optimizer.param_groups[0]["lr"] = 0.002
+_optimizer.step()
+_scheduler.step()
+assert _optimizer.param_groups[0]["lr"] != 0.002
 # sphinx_gallery_end_ignore
 
 # %%
-# With a scheduler it may not stay: ``StepLR`` goes on from your number, ``LambdaLR`` overwrites it. See :ref:`resuming a
-# schedule <sphx_glr_gallery_training_learning_rate_schedules.py>`.
+# A scheduler can overwrite your number: see :ref:`resuming a schedule <sphx_glr_gallery_training_learning_rate_schedules.py>`.
 #
 # **The program ends while it writes,** and the only checkpoint is broken. Write a second file, then let it replace the first.
-# Whenever the program ends, ``path`` is a whole file, the old one or the new one:
+# Then ``path`` is always a whole file:
 
 torch.save(state, path + ".tmp")
 os.replace(path + ".tmp", path)
@@ -221,172 +365,15 @@ with open(path, "wb") as _file:
 # sphinx_gallery_end_ignore
 
 # %%
-# What is in the file, and what is not
-# ------------------------------------
-# Below, a model that was trained, frozen and changed is saved in two ways. ``torch.save(model, path)`` writes the whole
-# object.
-#
-# .. how-measured:: This code changes a model, saves and loads it, and asks what the loaded one has.
-
-
-def build():
-    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-
-
-def hook(module, args, output):
-    pass
-
-
-def changed_model():
-    model = build()
-    model(torch.randn(8, 3)).sum().backward()  # gradients, and running statistics
-    model[0].requires_grad_(False)
-    model[2].register_forward_hook(hook)
-    model.register_buffer("mask", torch.ones(1), persistent=False)
-    model.threshold = 0.5
-    return model.eval().double()
-
-
-def by_state(model, file):
-    torch.save(model.state_dict(), file)
-    file.seek(0)
-    loaded = build()
-    loaded.load_state_dict(torch.load(file))
-    return loaded
-
-
-def whole(model, file):
-    torch.save(model, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
-
-
-def kept(loaded, model):
-    mean = loaded[1].running_mean
-    return {
-        "parameters": torch.equal(loaded[0].weight.double(), model[0].weight),
-        "buffers, as in BatchNorm": torch.equal(mean.double(), model[1].running_mean),
-        "buffers that are not persistent": hasattr(loaded, "mask"),
-        "dtype": loaded[0].weight.dtype == torch.float64,
-        "requires_grad": not loaded[0].weight.requires_grad,
-        "train or eval": not loaded.training,
-        "forward hooks, as functions of a module": bool(loaded[2]._forward_hooks),
-        "attributes": hasattr(loaded, "threshold"),
-        ".grad": loaded[2].weight.grad is not None,
-    }
-
-
-# %%
-# What the loaded model has of the saved one:
-
-model = changed_model()
-table = pd.DataFrame(
-    {
-        "model.state_dict()": kept(by_state(model, io.BytesIO()), model),
-        "the whole model": kept(whole(model, io.BytesIO()), model),
-    }
-).replace({True: "yes", False: "no"})
-
-# sphinx_gallery_start_ignore
-assert table["model.state_dict()"].tolist() == ["yes"] * 2 + ["no"] * 7
-assert table["the whole model"].tolist() == ["yes"] * 8 + ["no"]
-# sphinx_gallery_end_ignore
-table.rename_axis(index=None, columns="the loaded model has")
-
-# %%
-# - The state has numbers: parameters and buffers, but no buffer that was registered with ``persistent=False``. By default,
-#   ``load_state_dict`` copies them into the model that you built, with that model's dtype and device. Freeze layers,
-#   call ``eval()`` and register hooks again after you load.
-# - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
-#   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
-#   Prefer the state.
-# - ``map_location="cpu"`` loads to the CPU. Without it, tensors return to the GPU that they come from, as a second copy beside
-#   the model: *CUDA out of memory*. See :ref:`moving and loading <sphx_glr_gallery_modules_parameters_and_buffers.py>`.
-# - Neither keeps gradients. If you add up the gradients of several batches, save after ``optimizer.step()``.
-#
-# Schedulers, ``torch.amp.GradScaler`` (for float16) and ``AveragedModel`` (averages of weights) have a ``state_dict()`` too.
-# Under ``DistributedDataParallel``, save ``ddp.module.state_dict()`` in one of the processes, or the names :ref:`begin with a
-# prefix <sphx_glr_gallery_errors_state_dict_keys.py>`.
-
-# sphinx_gallery_start_ignore
-from torch.optim.lr_scheduler import StepLR
-from torch.optim.swa_utils import AveragedModel
-
-_model, _optimizer = start(seed=0)
-for _part in (
-    StepLR(_optimizer, 1),
-    torch.amp.GradScaler("cpu"),
-    AveragedModel(_model),
-):
-    assert _part.state_dict()
-with torch.device("meta"):
-    _elsewhere = nn.Linear(2, 2).half()
-_here = nn.Linear(2, 2).half()
-_here.load_state_dict(nn.Linear(2, 2).state_dict())
-assert _here.weight.dtype == torch.float16
-_model, _optimizer = start(seed=0)
-train(_model, _optimizer, 1)
-assert set(_optimizer.state_dict()["state"][0]) == {"step", "exp_avg", "exp_avg_sq"}
-# sphinx_gallery_end_ignore
-
-# %%
-# Why the loss jumps without the optimizer
-# ----------------------------------------
-# Adam keeps two running averages for each parameter, and divides one by the root of the other. A new Adam has none. Here, its
-# first step moves nearly every parameter by the whole learning rate, 0.01, though the gradients are small by now:
-
-
-def first_step(*names):
-    model, optimizer = start(seed=1)
-    saved = torch.load(path)
-    for name, part in {"model": model, "optimizer": optimizer}.items():
-        if name in names:
-            part.load_state_dict(saved[name])
-    before = nn.utils.parameters_to_vector(model.parameters()).detach()
-    train(model, optimizer, steps=1)
-    after = nn.utils.parameters_to_vector(model.parameters()).detach()
-    return (after - before).abs()
-
-
-for names in (["model"], ["model", "optimizer"]):
-    step = first_step(*names)
-    print(f"{' and '.join(names):<20} median step {step.median():.4f}")
-
-# sphinx_gallery_start_ignore
-_new, _old = first_step("model"), first_step("model", "optimizer")
-assert (_new > 0.0099).float().mean() > 0.95 and (_new < 0.0101).all()
-assert _old.median() < 0.001
-
-
-def _plain(cls, **options):
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 1))
-    optimizer = cls(model.parameters(), **options)
-    train(model, optimizer, 300)
-    kept = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
-    on = train(model, optimizer, 50)
-    model.load_state_dict(kept[0])
-    return on, train(model, cls(model.parameters(), **options), 50)
-
-
-_on, _again = _plain(torch.optim.SGD, lr=0.05)
-assert _on == _again
-_on, _again = _plain(torch.optim.SGD, lr=0.05, momentum=0.9)
-assert _on != _again
-# sphinx_gallery_end_ignore
-
-# %%
-# Plain SGD has no such averages. With the same learning rate it goes on as before without its state. With momentum it does not.
-#
 # Exercise
 # --------
-# You save the checkpoint, and a layer is frozen. You resume as above, and that layer trains again. Where do you put which line,
-# and does it matter that the optimizer has been built before?
+# You save the checkpoint while a layer is frozen. You resume as above, and that layer trains again. Where do you put which
+# line, and does it matter that the optimizer has been built before?
 #
 # .. solution::
 #
-# ``requires_grad_(False)`` after building the model, before or after loading: the state has no flags. Adam skips a parameter
-# whose ``.grad`` is ``None``. So, made from ``model.parameters()``, it may be built before or after.
+# ``requires_grad_(False)`` after you build the model, before or after loading: the state has no flags. Adam skips a parameter
+# whose ``.grad`` is ``None``, so you can build it before or after.
 
 model, optimizer = start(seed=1)
 saved = torch.load(path)
