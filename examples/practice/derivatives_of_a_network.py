@@ -25,22 +25,66 @@ PINN: u_t, u_xx and the Laplacian
 """
 
 # %%
-# The loss falls, and the solution is wrong
-# -----------------------------------------
-# The temperature :math:`u(x, t)` of a rod obeys the heat equation :math:`u_t = 0.1\, u_{xx}`, starts as :math:`\sin(\pi x)`,
-# and is 0 at both ends. A physics-informed neural network (PINN) learns :math:`u` from that alone.
-#
-# .. how-measured:: 200 steps; the start and the ends weigh 10 times as much as the residual.
+# u_t and u_xx of a network
+# -------------------------
+# A physics-informed neural network (PINN) learns a solution of a differential equation. Its loss contains derivatives of the
+# network with respect to its inputs:
 
 import math
-import re
 
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.autograd import grad
 
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+x, t = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
+
+u = model(torch.cat([x, t], dim=1))
+u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
+(u_xx,) = grad(u_x.sum(), x, create_graph=True)
+
+# graph: u -- Both x and t are leaves in the graph of u
+
+# sphinx_gallery_start_ignore
 torch.set_num_threads(1)  # small matrices: more threads do not help
+# sphinx_gallery_end_ignore
+
+# %%
+# **The sum.** ``u[5]`` is the one value that depends on ``x[5]``, so the derivative of the sum with respect to ``x[5]`` is the
+# derivative of ``u[5]``. One call returns the derivative at each point. ``grad_outputs=torch.ones_like(u)`` in place of the sum
+# gives the same numbers (`PINN#3 <https://github.com/nanditadoloi/PINN/issues/3>`__ takes the sum for a mistake).
+#
+# **create_graph.** The first call needs it because ``u_x`` is differentiated again. Both calls need it because the gradient of
+# the loss with respect to the weights passes through ``u_t`` and ``u_xx``.
+#
+# **The two leaves.** ``torch.cat`` computes the input of the network from ``x`` and ``t``, so both are in the graph of ``u``.
+# A slice of the input that you make afterwards is a new tensor, and ``u`` was not computed from it. With one leaf of shape
+# (N, 2), cut the columns out of the *gradient*:
+
+points = torch.cat([x, t], dim=1).detach().requires_grad_()
+(first,) = grad(model(points).sum(), points, create_graph=True)
+(second,) = grad(first[:, 0:1].sum(), points, create_graph=True)
+print("same u_t: ", torch.allclose(first[:, 1:2], u_t))
+print("same u_xx:", torch.allclose(second[:, 0:1], u_xx, atol=1e-6))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(first[:, 1:2], u_t)
+assert torch.allclose(second[:, 0:1], u_xx, atol=1e-6)
+assert torch.equal(u_x, grad(u, x, torch.ones_like(u), create_graph=True)[0])
+_own = torch.autograd.functional.jacobian(lambda x: model(torch.cat([x, t], 1)), x)
+_own = _own[:, 0, :, 0]
+assert torch.allclose(_own.diagonal()[:, None], u_x, atol=1e-5)
+assert (_own - _own.diagonal().diag()).abs().max() == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# The loss falls, and the solution is wrong
+# -----------------------------------------
+# The temperature :math:`u(x, t)` of a rod obeys the heat equation :math:`u_t = 0.1\, u_{xx}`, starts as :math:`\sin(\pi x)`,
+# and is 0 at both ends. The network learns :math:`u` from that alone. The start and the ends weigh 10 times as much as the
+# residual, which is the difference of the two sides:
+
 line = torch.linspace(0, 1, 32)[:, None]
 zero, one = torch.zeros(32, 1), torch.ones(32, 1)
 borders = torch.hstack(
@@ -48,6 +92,13 @@ borders = torch.hstack(
 )
 wanted = torch.cat([torch.sin(math.pi * line), zero, zero])
 exact = math.exp(-0.1 * math.pi**2) * torch.sin(math.pi * line)  # at t = 1
+
+
+def residual(model, x, t):
+    u = model(torch.cat([x, t], dim=1))
+    u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
+    (u_xx,) = grad(u_x.sum(), x, create_graph=True)
+    return u_t - 0.1 * u_xx
 
 
 def train(activation, residual):
@@ -67,7 +118,13 @@ def train(activation, residual):
     return losses, model(torch.cat([line, one], 1)).detach(), model
 
 
-def show(runs):
+# %%
+# .. how-measured:: The plot of the losses and of the solutions at time 1.
+
+import matplotlib.pyplot as plt
+
+
+def plot_losses_and_solutions(runs):
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.1), layout="constrained")
     styles = [("-", "#2563eb"), ("--", "#c2410c"), ("-.", "#047857")]
     for (name, (losses, u, _)), (style, color) in zip(
@@ -83,38 +140,15 @@ def show(runs):
     figure.legend(loc="outside lower center", ncols=4)
 
 
+# %%
+# ``constant_residual`` has no ``create_graph`` for ``u_t`` and ``u_xx``:
+
+
 def constant_residual(model, x, t):
     u = model(torch.cat([x, t], dim=1))
     (u_t,) = grad(u.sum(), t, retain_graph=True)
     (u_x,) = grad(u.sum(), x, create_graph=True)
     (u_xx,) = grad(u_x.sum(), x)
-    return u_t - 0.1 * u_xx
-
-
-def messages(calls):
-    raised = {}
-    for name, call in calls.items():
-        try:
-            call()
-        except RuntimeError as error:
-            raised[name] = str(error)
-            print(f"{name}:\n    {re.split(r' ?[.(]', raised[name])[0]}")
-    return raised
-
-
-# %%
-# The residual is the difference of the two sides. ``constant_residual`` has no ``create_graph`` for ``u_t`` and ``u_xx``:
-
-import pandas as pd
-import torch
-from torch import nn
-from torch.autograd import grad
-
-
-def residual(model, x, t):
-    u = model(torch.cat([x, t], dim=1))
-    u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
-    (u_xx,) = grad(u_x.sum(), x, create_graph=True)
     return u_t - 0.1 * u_xx
 
 
@@ -126,7 +160,7 @@ runs = {
 # figure: Two plots. On the left the losses of three networks over 200 steps, all falling. On the right their solutions at time
 #   1: the right one lies on the exact curve, a bow with its top at 0.37. The one without create_graph is more than twice as
 #   high, and the one with ReLU is as high as at the start, 1.
-show(runs)
+plot_losses_and_solutions(runs)
 
 # sphinx_gallery_start_ignore
 _last = {name: run[0][-1] / run[0][0] for name, run in runs.items()}
@@ -141,72 +175,227 @@ assert runs["no create_graph"][1].max() > 2 * exact.max()
 # sphinx_gallery_end_ignore
 
 # %%
-# No error is raised. In the second run, ``u_t`` and ``u_xx`` are constants for the loss. The loss falls because the network
+# You get no error. In the second run, ``u_t`` and ``u_xx`` are constants for the loss. The loss falls because the network
 # learns the start and the ends, but nothing makes it learn the equation (`pytorch#31984
 # <https://github.com/pytorch/pytorch/issues/31984>`__ has such a program). In the third run ``u_xx`` is 0, so the network
-# learns :math:`u_t = 0`: the temperature stays as it was.
+# learns :math:`u_t = 0`: the temperature does not change.
 
 # %%
-# What the lines do
-# -----------------
-# **The sum.** ``autograd.grad`` needs one number to start from. ``u[5]`` is the one value that depends on ``x[5]``, so the
-# derivative of the sum with respect to ``x[5]`` is the derivative of ``u[5]``. One call returns the derivative at each point.
-# ``grad_outputs=torch.ones_like(u)`` in place of the sum gives the same numbers (`PINN#3
-# <https://github.com/nanditadoloi/PINN/issues/3>`__ takes the sum for a mistake).
-#
-# **The two leaves.** ``torch.cat`` computes the input of the network from ``x`` and ``t``, so both are in the graph of ``u``.
-# A slice of the input that you make afterwards is a new tensor, and ``u`` was not computed from it. With one leaf of shape
-# (N, 2), cut the columns out of the *gradient*:
+# The Laplacian
+# -------------
+# The Laplacian is the sum of the second derivatives in all d dimensions. There are three ways to write it, for ``x`` of shape
+# (N, d), where ``f`` returns (N, 1). In ``by_jvp``, ``jvp`` computes how the gradient changes in one direction, and ``vmap``
+# takes all directions at once:
 
-model, points = runs["right"][2], torch.rand(64, 2, requires_grad=True)
-(first,) = grad(model(points).sum(), points, create_graph=True)
-u_x, u_t = first[:, 0:1], first[:, 1:2]
-(second,) = grad(u_x.sum(), points, create_graph=True)
-u_xx = second[:, 0:1]  # second[:, 1:2] is u_xt
+from torch.func import hessian, jvp, vmap
 
-x, t = points.detach().split(1, dim=1)
-x, t = x.requires_grad_(), t.requires_grad_()
-same = torch.allclose(u_t - 0.1 * u_xx, residual(model, x, t), atol=1e-5)
-print("the same residual:", same)
+
+def by_loop(f, x):
+    x = x.detach().requires_grad_()
+    (first,) = grad(f(x).sum(), x, create_graph=True)
+    columns = range(x.shape[1])
+    return sum(grad(first[:, i].sum(), x, create_graph=True)[0][:, i] for i in columns)
+
+
+def by_jvp(f, x):
+    gradient = torch.func.grad(lambda x: f(x).sum())
+
+    def second(v):  # v: one direction, the same for all points
+        _, change = jvp(gradient, (x,), (v.expand_as(x),))
+        return change @ v
+
+    return vmap(second)(torch.eye(x.shape[1]).to(x)).sum(dim=0)
+
+
+def by_hessian(f, x):
+    matrices = vmap(hessian(lambda point: f(point[None]).squeeze()))(x)
+    return matrices.diagonal(dim1=1, dim2=2).sum(dim=1)
+
+
+def make_network(d):
+    torch.manual_seed(0)
+    a, b, c = torch.randn(64, d), torch.randn(64, 64) / 8, torch.randn(1, 64) / 8
+    a, b, c = (w.requires_grad_() for w in (a, b, c))
+    return lambda x: torch.tanh(torch.tanh(x @ a.mT) @ b.mT) @ c.mT
+
+
+# %%
+# .. how-measured:: This code counts the operations in matrix products, as multiples of those of the network.
+
+import pandas as pd
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def operations(f, *arguments):
+    with FlopCounterMode(display=False) as counter:
+        f(*arguments)
+    return counter.get_total_flops()
+
+
+def tabulate_costs():
+    costs = {}
+    for way in (by_loop, by_jvp, by_hessian):
+        for d in (2, 8, 32):
+            f, points = make_network(d), torch.randn(16, d)
+            ratio = operations(way, f, points) / operations(f, points)
+            costs.setdefault(f"d = {d}", {})[way.__name__] = ratio
+    return pd.DataFrame(costs)
+
+
+# %%
+# What each costs, in passes through the network:
 
 # sphinx_gallery_start_ignore
-assert same
-_u = model(torch.cat([x, t], dim=1))
-_by_sum = grad(_u.sum(), x, create_graph=True)[0]
-assert torch.equal(_by_sum, grad(_u, x, torch.ones_like(_u), create_graph=True)[0])
-(_mixed,) = grad(_by_sum.sum(), t)
-_own = torch.autograd.functional.jacobian(lambda x: model(torch.cat([x, t], 1)), x)
-_own = _own[:, 0, :, 0]
-assert torch.allclose(_own.diagonal()[:, None], _by_sum, atol=1e-5)
-assert (_own - _own.diagonal().diag()).abs().max() == 0
-assert torch.allclose(_mixed, second[:, 1:2], atol=1e-5)
+_costs = tabulate_costs()
+_each = (_costs["d = 32"] - _costs["d = 8"]) / 24  # passes for each dimension
+assert _each.between(1.7, 2.3).all()
+assert (_costs.loc["by_hessian"] / _costs.loc["by_jvp"]).between(0.9, 1.1).all()
+assert _costs["d = 32"].between(1.8 * 32, 2.3 * 32).all()
+for _n, _d in ((0, 3), (1, 1), (4, 1), (2, 5)):
+    f, points = make_network(_d), torch.randn(_n, _d)
+    for _way in (by_loop, by_jvp, by_hessian)[: 3 if _n else 2]:
+        assert torch.allclose(_way(f, points), by_loop(f, points), atol=1e-4)
+        assert _way(f, points).shape == (_n,)
+        _squares = _way(lambda x: x.square().sum(1), points.double())
+        assert _squares.dtype == torch.float64 and _squares.eq(2 * _d).all()
+f, points = make_network(3), torch.randn(5, 3)
+_a, _b, _c = (cell.cell_contents for cell in f.__closure__)
+_own = [
+    torch.autograd.functional.hessian(lambda p: f(p[None]).sum(), p) for p in points
+]
+_trace = torch.stack([matrix.trace() for matrix in _own])
+_trained = []
+for _way in (by_loop, by_jvp, by_hessian):
+    _laplacian = _way(f, points)
+    assert torch.allclose(_laplacian, _trace, atol=1e-4) and _laplacian.shape == (5,)
+    _trained.append(grad(_laplacian.square().sum(), [_a, _b, _c]))
+    for _one, _other in zip(_trained[0], _trained[-1], strict=True):
+        assert torch.allclose(_one, _other, rtol=1e-3, atol=1e-3)
+with torch.no_grad():
+    for _way in (by_jvp, by_hessian):
+        assert _way(f, points).grad_fn is None
+        assert torch.allclose(_way(f, points), _trace, atol=1e-4)
+    _refused = []
+    try:
+        by_loop(f, points)
+    except RuntimeError as _problem:
+        _refused.append(str(_problem))
+    assert len(_refused) == 1
+# the gradient of a linear function is constant: the loop raises, the others return 0
+_constant = nn.Linear(3, 1)
+try:
+    by_loop(_constant, points)
+except RuntimeError as _problem:
+    _refused.append(str(_problem))
+assert len(_refused) == 2 and "not have been used" in _refused[1]
+assert not by_jvp(_constant, points).any() and not by_hessian(_constant, points).any()
+_net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Dropout(), nn.Linear(16, 1))
+assert by_loop(_net, points).shape == (5,)
+_normed = nn.Sequential(nn.Linear(3, 16), nn.BatchNorm1d(16), nn.Tanh())
+for _way in (by_jvp, by_hessian):
+    for _f in (_net, _normed):
+        try:
+            _way(_f, points)
+        except RuntimeError as _problem:
+            _refused.append(str(_problem))
+assert len(_refused) == 6 and "randomness" in _refused[2]
+# sphinx_gallery_end_ignore
+tabulate_costs().round(0).astype(int)
+
+# %%
+# All three cost about two passes for each dimension: they compute a column of the :ref:`Hessian
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. You can train with all three. The loop
+# raises an error for a linear network and under ``no_grad()``. The other two raise an error in training mode if the network has
+# dropout (``vmap`` wants ``randomness="same"``) or BatchNorm.
+
+# %%
+# Errors that this code raises
+# ----------------------------
+# Each line below is a mistake. ``linear`` is a network without an activation.
+
+xt = torch.cat([x, t], dim=1)
+u, v, linear = model(xt), model(xt), nn.Linear(2, 1)
+(u_x,) = grad(linear(xt).sum(), x, create_graph=True)
+(constant,) = grad(u.sum(), x, retain_graph=True)
+calls = {
+    "the sum is missing": lambda: grad(u, x),
+    "x does not require grad": lambda: grad(u.sum(), x.detach()),
+    "two calls for u_t and u_x": lambda: [grad(v.sum(), leaf) for leaf in (t, x)],
+    "a slice, made after the model": lambda: grad(u.sum(), xt[:, 0:1]),
+    "u_x without create_graph": lambda: grad(constant.sum(), x),
+    "u_xx of a linear network": lambda: grad(u_x.sum(), x, retain_graph=True),
+    "u_xx of 2 * x": lambda: grad(grad((2 * x).sum(), x, create_graph=True), x),
+}
+# sphinx_gallery_start_ignore
+_raised = {}
+# sphinx_gallery_end_ignore
+for name, call in calls.items():
+    try:
+        call()
+    except RuntimeError as error:
+        # sphinx_gallery_start_ignore
+        _raised[name] = str(error)
+        # sphinx_gallery_end_ignore
+        print(f"{name}:\n    {str(error).split('. ')[0]}")
+
+# sphinx_gallery_start_ignore
+_unused, _no_graph = "not have been used in the graph", "does not require grad"
+_parts = [
+    "scalar outputs",
+    _no_graph,
+    "a second time",
+    _unused,
+    _no_graph,
+    _unused,
+    _no_graph,
+]
+for (_name, _message), _part in zip(_raised.items(), _parts, strict=True):
+    assert _part in _message, _name
+assert list(_raised) == list(calls)
+_frozen = nn.Linear(2, 1).requires_grad_(False)
+(_constant,) = grad(_frozen(xt).sum(), x, create_graph=True)
+assert not _constant.requires_grad and grad(linear(xt).sum(), x)[0].any()
+(_zeros,) = grad(u_x.sum(), x, materialize_grads=True)
+assert torch.equal(_zeros, torch.zeros_like(x)) and u_x.requires_grad
+for _f in (lambda x: 2 * x, lambda x: _frozen(torch.stack([x, x])).squeeze()):
+    assert torch.func.grad(torch.func.grad(_f))(torch.tensor(1.0)) == 0
+with torch.no_grad():
+    _refused = []
+    try:
+        residual(model, x, t)
+    except RuntimeError as _problem:
+        _refused.append(str(_problem))
+    assert len(_refused) == 1 and _no_graph in _refused[0]
+    with torch.enable_grad():
+        assert residual(model, x, t).shape == (64, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# **create_graph.** The first call needs it because ``u_x`` is differentiated again, and both calls need it because the
-# gradient of the loss with respect to the weights passes through ``u_t`` and ``u_xx``.
+# The last two derivatives exist and are 0. But ``u_x`` was computed without ``x``, so there is no graph back to it
+# (`pytorch#32304 <https://github.com/pytorch/pytorch/issues/32304>`__, `pytorch#38506
+# <https://github.com/pytorch/pytorch/issues/38506>`__). For the linear network, whose ``u_x`` depends on the weights,
+# ``materialize_grads=True`` returns zeros. For ``2 * x`` or frozen weights, test ``u_x.requires_grad`` first, or use
+# ``torch.func.grad``, which returns 0.
+#
+# The residual raises an error under ``no_grad()`` too: put ``torch.enable_grad()`` around it.
 
 # %%
 # What people get wrong
 # ---------------------
-# **retain_graph=True in the last call.** With neither option in the last call of ``residual``, ``loss.backward()`` raises
-# *Trying to backward through the graph a second time*, and ``retain_graph=True`` makes the error go away. The residual requires
-# grad through ``u_t``, so the weights get *a* gradient. It is not the gradient of the loss.
-#
-# .. how-measured:: This code computes the gradient of the mean square residual with respect to all weights.
+# **retain_graph=True in the last call.** If the last call of ``residual`` has no ``create_graph=True``, ``loss.backward()``
+# raises *Trying to backward through the graph a second time*. With ``retain_graph=True`` the error is gone. The residual
+# requires grad through ``u_t``, so the weights get *a* gradient, but it is not the gradient of the loss. For the trained
+# network:
+
+model = runs["right"][2]
 
 
 def gradient(residual):
     loss = residual(model, x, t).square().mean()
     if not loss.requires_grad:
         return None
-    # the last bias is in no derivative of u: its gradient is filled with zeros
     parts = grad(loss, list(model.parameters()), materialize_grads=True)
     return torch.cat([part.flatten() for part in parts])
-
-
-# %%
-# In the trained network:
 
 
 def retained(model, x, t):
@@ -257,7 +446,7 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # sphinx_gallery_end_ignore
 
 # %%
-# The three residuals have equal values, so the loss that you log is right, and only its gradient is wrong. Write ``assert
+# All three residuals have equal values, so the loss that you log is right. Only its gradient is wrong. Write ``assert
 # u_xx.requires_grad`` below the last call.
 #
 # **ReLU.** A network of linear layers and ReLU is linear piece by piece. Its ``u_xx`` is 0 and requires grad, so the assert
@@ -277,7 +466,7 @@ class Attention(nn.MultiheadAttention):
         return super().forward(x, x, x, need_weights=False)[0]
 
 
-def errors(*layers, outputs=1, evaluate=False):
+def compare(*layers, outputs=1, evaluate=False):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(1, 16), *layers, nn.Tanh(), nn.Linear(16, outputs))
     net = net.eval() if evaluate else net
@@ -287,23 +476,25 @@ def errors(*layers, outputs=1, evaluate=False):
     return {"error": (by_sum[:, 0] - own).abs().max().item(), "u_x": own.abs().max()}
 
 
-table = pd.DataFrame(
-    {
-        "Linear, Tanh": errors(),
-        "with LayerNorm": errors(nn.LayerNorm(16)),
-        "with BatchNorm1d, eval()": errors(nn.BatchNorm1d(16), evaluate=True),
-        "with BatchNorm1d, train()": errors(nn.BatchNorm1d(16)),
-        "attention over the points": errors(Attention(16, 1)),
-        "two outputs, out.sum()": errors(outputs=2),
+def tabulate_errors_of_the_sum():
+    rows = {
+        "Linear, Tanh": compare(),
+        "with LayerNorm": compare(nn.LayerNorm(16)),
+        "with BatchNorm1d, eval()": compare(nn.BatchNorm1d(16), evaluate=True),
+        "with BatchNorm1d, train()": compare(nn.BatchNorm1d(16)),
+        "attention over the points": compare(Attention(16, 1)),
+        "two outputs, out.sum()": compare(outputs=2),
     }
-).T.astype(float)
+    return pd.DataFrame(rows).T.astype(float)
+
 
 # %%
 # The largest error of ``u_x``, beside the largest ``u_x``:
 
 # sphinx_gallery_start_ignore
-assert (table["error"][:3] < 1e-5).all() and (table["error"][3:] > 0.01).all()
-assert (table["error"][3:] > 0.1 * table["u_x"][3:]).all()
+_table = tabulate_errors_of_the_sum()
+assert (_table["error"][:3] < 1e-5).all() and (_table["error"][3:] > 0.01).all()
+assert (_table["error"][3:] > 0.1 * _table["u_x"][3:]).all()
 _curved, _straight = (nn.Tanh, nn.SiLU, nn.GELU, nn.Softplus), (nn.ReLU, nn.LeakyReLU)
 for _activation in (kind() for kind in _curved + _straight):
     torch.manual_seed(0)
@@ -313,199 +504,7 @@ for _activation in (kind() for kind in _curved + _straight):
     assert bool(_second.any()) == isinstance(_activation, _curved)
     assert _second.requires_grad
 # sphinx_gallery_end_ignore
-table.round(2)
-
-# %%
-# Errors that this code raises
-# ----------------------------
-# Each line below is a mistake. ``linear`` is a network without an activation.
-
-xt = torch.cat([x, t], dim=1)
-u, v, linear = model(xt), model(xt), nn.Linear(2, 1)
-(u_x,) = grad(linear(xt).sum(), x, create_graph=True)
-(constant,) = grad(u.sum(), x, retain_graph=True)
-calls = {
-    "the sum is missing": lambda: grad(u, x),
-    "x does not require grad": lambda: grad(u.sum(), x.detach()),
-    "two calls for u_t and u_x": lambda: [grad(v.sum(), leaf) for leaf in (t, x)],
-    "a slice, made after the model": lambda: grad(u.sum(), xt[:, 0:1]),
-    "u_x without create_graph": lambda: grad(constant.sum(), x),
-    "u_xx of a linear network": lambda: grad(u_x.sum(), x, retain_graph=True),
-    "u_xx of 2 * x": lambda: grad(grad((2 * x).sum(), x, create_graph=True), x),
-}
-raised = messages(calls)
-
-# sphinx_gallery_start_ignore
-_unused, _no_graph = "not have been used in the graph", "does not require grad"
-_parts = [
-    "scalar outputs",
-    _no_graph,
-    "a second time",
-    _unused,
-    _no_graph,
-    _unused,
-    _no_graph,
-]
-for (_name, _message), _part in zip(raised.items(), _parts, strict=True):
-    assert _part in _message, _name
-assert list(raised) == list(calls)
-_frozen = nn.Linear(2, 1).requires_grad_(False)
-(_constant,) = grad(_frozen(xt).sum(), x, create_graph=True)
-assert not _constant.requires_grad and grad(linear(xt).sum(), x)[0].any()
-(_zeros,) = grad(u_x.sum(), x, materialize_grads=True)
-assert torch.equal(_zeros, torch.zeros_like(x)) and u_x.requires_grad
-for _f in (lambda x: 2 * x, lambda x: _frozen(torch.stack([x, x])).squeeze()):
-    assert torch.func.grad(torch.func.grad(_f))(torch.tensor(1.0)) == 0
-with torch.no_grad():
-    _refused = []
-    try:
-        residual(model, x, t)
-    except RuntimeError as _problem:
-        _refused.append(str(_problem))
-    assert len(_refused) == 1 and _no_graph in _refused[0]
-    with torch.enable_grad():
-        assert residual(model, x, t).shape == (64, 1)
-with torch.inference_mode():
-    try:
-        with torch.enable_grad():
-            residual(model, x, t)
-    except RuntimeError as _problem:
-        _refused.append(str(_problem))
-    assert len(_refused) == 2 and _no_graph in _refused[1]
-    _made = [torch.rand(64, 1).requires_grad_() for _ in "xt"]
-    with torch.inference_mode(False):
-        assert residual(model, x, t).shape == (64, 1)
-        _fresh = [torch.rand(64, 1).requires_grad_() for _ in "xt"]
-        assert residual(model, *_fresh).shape == (64, 1)
-        try:
-            residual(model, *_made)
-        except RuntimeError as _problem:
-            _refused.append(str(_problem))
-assert len(_refused) == 3
-# sphinx_gallery_end_ignore
-
-# %%
-# The last two derivatives exist and are 0. But ``u_x`` was computed without ``x``, so there is no graph back to it
-# (`pytorch#32304 <https://github.com/pytorch/pytorch/issues/32304>`__, `pytorch#38506
-# <https://github.com/pytorch/pytorch/issues/38506>`__). For the linear network, whose ``u_x`` depends on the weights,
-# ``materialize_grads=True`` returns zeros. For ``2 * x`` or frozen weights, test ``u_x.requires_grad`` first, or use
-# ``torch.func.grad``, which returns 0.
-#
-# The residual raises an error under ``no_grad()`` too: put ``torch.enable_grad()`` around it. Under ``inference_mode()``, put
-# ``torch.inference_mode(False)`` around it instead, and around the lines that create ``x`` and ``t``.
-
-# %%
-# The Laplacian
-# -------------
-# The Laplacian is the sum of the second derivatives in all d dimensions. Here are three ways to write it, for ``x`` of shape
-# (N, d), where ``f`` returns (N, 1). In ``by_jvp``, ``jvp`` computes how the gradient changes in one direction, and ``vmap``
-# takes all directions at once:
-
-from torch.func import hessian, jvp, vmap
-
-
-def by_loop(f, x):
-    x = x.detach().requires_grad_()
-    (first,) = grad(f(x).sum(), x, create_graph=True)
-    columns = range(x.shape[1])
-    return sum(grad(first[:, i].sum(), x, create_graph=True)[0][:, i] for i in columns)
-
-
-def by_jvp(f, x):
-    gradient = torch.func.grad(lambda x: f(x).sum())
-
-    def second(v):  # v: one direction, the same for all points
-        _, change = jvp(gradient, (x,), (v.expand_as(x),))
-        return change @ v
-
-    return vmap(second)(torch.eye(x.shape[1]).to(x)).sum(dim=0)
-
-
-def by_hessian(f, x):
-    matrices = vmap(hessian(lambda point: f(point[None]).squeeze()))(x)
-    return matrices.diagonal(dim1=1, dim2=2).sum(dim=1)
-
-
-# %%
-# .. how-measured:: This code counts the operations in matrix products, as multiples of those of the network.
-
-from torch.utils.flop_counter import FlopCounterMode
-
-
-def hidden(d):
-    torch.manual_seed(0)
-    a, b, c = torch.randn(64, d), torch.randn(64, 64) / 8, torch.randn(1, 64) / 8
-    a, b, c = (w.requires_grad_() for w in (a, b, c))
-    return lambda x: torch.tanh(torch.tanh(x @ a.mT) @ b.mT) @ c.mT
-
-
-def operations(f, *arguments):
-    with FlopCounterMode(display=False) as counter:
-        f(*arguments)
-    return counter.get_total_flops()
-
-
-costs = {}
-for way in (by_loop, by_jvp, by_hessian):
-    for d in (2, 8, 32):
-        f, points = hidden(d), torch.randn(16, d)
-        ratio = operations(way, f, points) / operations(f, points)
-        costs.setdefault(f"d = {d}", {})[way.__name__] = ratio
-
-# %%
-# What each costs, in passes through the network:
-
-# sphinx_gallery_start_ignore
-_costs = pd.DataFrame(costs)
-_each = (_costs["d = 32"] - _costs["d = 8"]) / 24  # passes for each dimension
-assert _each.between(1.7, 2.3).all()
-assert (_costs.loc["by_hessian"] / _costs.loc["by_jvp"]).between(0.9, 1.1).all()
-assert _costs["d = 32"].between(1.8 * 32, 2.3 * 32).all()
-for _n, _d in ((0, 3), (1, 1), (4, 1), (2, 5)):
-    f, points = hidden(_d), torch.randn(_n, _d)
-    for _way in (by_loop, by_jvp, by_hessian)[: 3 if _n else 2]:
-        assert torch.allclose(_way(f, points), by_loop(f, points), atol=1e-4)
-        assert _way(f, points).shape == (_n,)
-        _squares = _way(lambda x: x.square().sum(1), points.double())
-        assert _squares.dtype == torch.float64 and _squares.eq(2 * _d).all()
-f, points = hidden(3), torch.randn(5, 3)
-_a, _b, _c = (cell.cell_contents for cell in f.__closure__)
-_own = [
-    torch.autograd.functional.hessian(lambda p: f(p[None]).sum(), p) for p in points
-]
-_trace = torch.stack([matrix.trace() for matrix in _own])
-_trained = []
-for _way in (by_loop, by_jvp, by_hessian):
-    _laplacian = _way(f, points)
-    assert torch.allclose(_laplacian, _trace, atol=1e-4) and _laplacian.shape == (5,)
-    _trained.append(grad(_laplacian.square().sum(), [_a, _b, _c]))
-    for _one, _other in zip(_trained[0], _trained[-1], strict=True):
-        assert torch.allclose(_one, _other, rtol=1e-3, atol=1e-3)
-with torch.no_grad():
-    for _way in (by_jvp, by_hessian):
-        assert _way(f, points).grad_fn is None
-        assert torch.allclose(_way(f, points), _trace, atol=1e-4)
-    _refused = []
-    try:
-        by_loop(f, points)
-    except RuntimeError as _problem:
-        _refused.append(str(_problem))
-    assert len(_refused) == 1
-# the gradient of a linear function is constant: the loop raises, the others return 0
-_constant = nn.Linear(3, 1)
-try:
-    by_loop(_constant, points)
-except RuntimeError as _problem:
-    _refused.append(str(_problem))
-assert len(_refused) == 2 and _unused in _refused[1]
-assert not by_jvp(_constant, points).any() and not by_hessian(_constant, points).any()
-# sphinx_gallery_end_ignore
-pd.DataFrame(costs).round(0).astype(int)
-
-# %%
-# All three cost about two passes for each dimension: they compute a column of the :ref:`Hessian
-# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. You can train with all three. The loop
-# raises an error for a linear network and under ``no_grad()``. The others do not.
+tabulate_errors_of_the_sum().round(2)
 
 # %%
 # Exercise
@@ -529,7 +528,7 @@ def estimate(f, x, directions):
     return total / directions
 
 
-f, points, errors = hidden(20), torch.randn(64, 20), []
+f, points, errors = make_network(20), torch.randn(64, 20), []
 with torch.no_grad():
     right = by_jvp(f, points)
     for directions in (4, 400):
