@@ -236,143 +236,6 @@ assert model(attacked).argmax() == 0 and model(image).argmax() == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **no_grad around it.** Evaluation code often runs under ``no_grad()``, from a decorator or a framework. There, the model's
-# operations are not recorded, and ``requires_grad_()`` does not change that:
-
-# sphinx_gallery_start_ignore
-_messages = []
-try:
-    # sphinx_gallery_end_ignore
-    with torch.no_grad():
-        x = image.clone().requires_grad_()
-        score = model(x)[0, label]
-        torch.autograd.grad(score, x)
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    _messages.append(str(error))
-    print("RuntimeError:", error)
-(_message,) = _messages
-assert _message.startswith("element 0 of tensors does not require grad and does not")
-
-
-def _map_under(*contexts, prepare=torch.clone):
-    """The gradient in these contexts, each entered within the one before, or a message."""
-    import contextlib
-
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(contexts[0])
-        given = image * 1
-        for context in contexts[1:]:
-            stack.enter_context(context)
-        try:
-            x = prepare(given).requires_grad_()
-            return torch.autograd.grad(model(x)[0, label], x)[0]
-        except RuntimeError as error:
-            return str(error)
-
-
-assert torch.equal(_map_under(torch.no_grad(), torch.enable_grad()), gradient)
-assert _map_under(torch.inference_mode()) == _message
-assert _map_under(torch.inference_mode(), torch.enable_grad()) == _message
-_out = torch.inference_mode(False)
-assert torch.equal(_map_under(torch.inference_mode(), _out), gradient)
-assert "inference tensor" in _map_under(
-    torch.inference_mode(), torch.inference_mode(False), prepare=torch.detach
-)
-_raised = []
-for _ready in (torch.clone, torch.detach):  # labels are saved for backward
-    with torch.inference_mode():
-        _given, _labels = image * 1, labels[7:8] * 1
-        with torch.inference_mode(False):
-            try:
-                _x = _given.clone().requires_grad_()
-                _loss = cross_entropy(model(_x), _ready(_labels))
-                _raised.append(torch.autograd.grad(_loss, _x)[0].any().item())
-            except RuntimeError as error:
-                _raised.append(str(error))
-assert _raised[0] is True and "Inference tensors cannot be saved" in _raised[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# (Asked in `advertorch#79 <https://github.com/BorealisAI/advertorch/issues/79>`__.) Put these lines under
-# ``with torch.enable_grad():``. Under ``inference_mode``, that is not enough: write ``with torch.inference_mode(False):``, and
-# ``clone()`` the image and the labels inside (see `lightning#14497
-# <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
-#
-# **The second step of an attack.** After the first step, ``x`` is a result and not a leaf. ``backward()`` does not fill its
-# ``.grad``, and PyTorch warns:
-
-# sphinx_gallery_start_ignore
-import warnings
-
-_messages, _seen = [], warnings.catch_warnings(record=True)
-_caught = _seen.__enter__()
-warnings.simplefilter("always")
-try:
-    # sphinx_gallery_end_ignore
-    x = image.clone().requires_grad_()
-    for _ in range(2):
-        loss = cross_entropy(model(x), labels[7:8])
-        loss.backward()
-        x = x + 0.05 * x.grad.sign()
-# sphinx_gallery_start_ignore
-except AttributeError as error:
-    _messages.append(str(error))
-    print("AttributeError:", error)
-_seen.__exit__(None, None, None)
-assert _messages == ["'NoneType' object has no attribute 'sign'"]
-assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
-# sphinx_gallery_end_ignore
-
-# %%
-# (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf:
-# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``. (PGD also clips ``x`` to a range around the image.)
-#
-# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its own
-# to them. ``torch.autograd.grad(score, x)`` leaves ``.grad`` alone. (Before you train on, also call ``model.train()``.)
-#
-# **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes the last two
-# mistakes:
-
-model.zero_grad()
-x = image.clone().requires_grad_()
-model(x).softmax(dim=1)[0, label].backward()
-
-weights = [p.grad is not None for p in model.parameters()]
-print(f"gradient of the probability: at most {x.grad.abs().max():.4f}")
-print(f"gradient of the score:       at most {gradient.abs().max():.4f}")
-print(f"parameters with a .grad:     {sum(weights)} of {len(weights)}")
-
-# sphinx_gallery_start_ignore
-assert x.grad.abs().max() < 0.01 * gradient.abs().max() and all(weights)
-assert model(image).softmax(dim=1)[0, label] > 0.99 and len(weights) == 6
-_before = [p.grad.clone() for p in model.parameters()]
-model(x)[0, label].backward()
-_added = torch.autograd.grad(model(x)[0, label], list(model.parameters()))
-for _p, _old, _new in zip(model.parameters(), _before, _added, strict=True):
-    assert torch.allclose(_p.grad, _old + _new) and _new.any()
-model.zero_grad()
-torch.autograd.grad(model(x)[0, label], x)
-assert not any(p.grad is not None for p in model.parameters())
-_sure = torch.tensor([0.0, 40.0], dtype=torch.float32, requires_grad=True)
-assert not torch.autograd.grad(_sure.softmax(0)[1], _sure)[0].abs().max() > 1e-15
-_x = image.clone().requires_grad_()  # an in-place step adds up
-for _ in range(2):
-    model(_x)[0, label].backward()
-    _first = gradient
-assert torch.allclose(_x.grad, 2 * gradient)
-model.zero_grad()
-for _step in range(3):  # the cure of the attack
-    _x = _x.detach().requires_grad_()
-    cross_entropy(model(_x), labels[7:8]).backward()
-    _x = (_x + 0.05 * _x.grad.sign()).detach().requires_grad_()
-assert _x.is_leaf and model(_x)[0, label] < model(image)[0, label] - 1
-model.zero_grad()
-# sphinx_gallery_end_ignore
-
-# %%
 # Integrated gradients: what each pixel contributed
 # -------------------------------------------------
 # Choose a baseline, here a gray image. Go from it to the image in small steps, average the gradient on the way, and multiply by
@@ -656,6 +519,143 @@ _ = review.embedding.weight.requires_grad_(True)
 # and return it: what a forward hook returns replaces the layer's output. (In the same way, pass the path of integrated
 # gradients. Many models of Hugging Face take ``inputs_embeds=`` instead.) Do not convert the ids to ``float``: the embedding
 # needs integers, and the conversion back cuts the graph.
+
+# %%
+# What people get wrong
+# ---------------------
+# **no_grad around it.** Evaluation code often runs under ``no_grad()``, from a decorator or a framework. There, the model's
+# operations are not recorded, and ``requires_grad_()`` does not change that:
+
+# sphinx_gallery_start_ignore
+_messages = []
+try:
+    # sphinx_gallery_end_ignore
+    with torch.no_grad():
+        x = image.clone().requires_grad_()
+        score = model(x)[0, label]
+        torch.autograd.grad(score, x)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    _messages.append(str(error))
+    print("RuntimeError:", error)
+(_message,) = _messages
+assert _message.startswith("element 0 of tensors does not require grad and does not")
+
+
+def _map_under(*contexts, prepare=torch.clone):
+    """The gradient in these contexts, each entered within the one before, or a message."""
+    import contextlib
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contexts[0])
+        given = image * 1
+        for context in contexts[1:]:
+            stack.enter_context(context)
+        try:
+            x = prepare(given).requires_grad_()
+            return torch.autograd.grad(model(x)[0, label], x)[0]
+        except RuntimeError as error:
+            return str(error)
+
+
+assert torch.equal(_map_under(torch.no_grad(), torch.enable_grad()), gradient)
+assert _map_under(torch.inference_mode()) == _message
+assert _map_under(torch.inference_mode(), torch.enable_grad()) == _message
+_out = torch.inference_mode(False)
+assert torch.equal(_map_under(torch.inference_mode(), _out), gradient)
+assert "inference tensor" in _map_under(
+    torch.inference_mode(), torch.inference_mode(False), prepare=torch.detach
+)
+_raised = []
+for _ready in (torch.clone, torch.detach):  # labels are saved for backward
+    with torch.inference_mode():
+        _given, _labels = image * 1, labels[7:8] * 1
+        with torch.inference_mode(False):
+            try:
+                _x = _given.clone().requires_grad_()
+                _loss = cross_entropy(model(_x), _ready(_labels))
+                _raised.append(torch.autograd.grad(_loss, _x)[0].any().item())
+            except RuntimeError as error:
+                _raised.append(str(error))
+assert _raised[0] is True and "Inference tensors cannot be saved" in _raised[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# (Asked in `advertorch#79 <https://github.com/BorealisAI/advertorch/issues/79>`__.) Put these lines under
+# ``with torch.enable_grad():``. Under ``inference_mode``, that is not enough: write ``with torch.inference_mode(False):``, and
+# ``clone()`` the image and the labels inside (see `lightning#14497
+# <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
+#
+# **The second step of an attack.** After the first step, ``x`` is a result and not a leaf. ``backward()`` does not fill its
+# ``.grad``, and PyTorch warns:
+
+# sphinx_gallery_start_ignore
+import warnings
+
+_messages, _seen = [], warnings.catch_warnings(record=True)
+_caught = _seen.__enter__()
+warnings.simplefilter("always")
+try:
+    # sphinx_gallery_end_ignore
+    x = image.clone().requires_grad_()
+    for _ in range(2):
+        loss = cross_entropy(model(x), labels[7:8])
+        loss.backward()
+        x = x + 0.05 * x.grad.sign()
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    _messages.append(str(error))
+    print("AttributeError:", error)
+_seen.__exit__(None, None, None)
+assert _messages == ["'NoneType' object has no attribute 'sign'"]
+assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf:
+# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``. (PGD also clips ``x`` to a range around the image.)
+#
+# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its own
+# to them. ``torch.autograd.grad(score, x)`` leaves ``.grad`` alone. (Before you train on, also call ``model.train()``.)
+#
+# **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes the last two
+# mistakes:
+
+model.zero_grad()
+x = image.clone().requires_grad_()
+model(x).softmax(dim=1)[0, label].backward()
+
+weights = [p.grad is not None for p in model.parameters()]
+print(f"gradient of the probability: at most {x.grad.abs().max():.4f}")
+print(f"gradient of the score:       at most {gradient.abs().max():.4f}")
+print(f"parameters with a .grad:     {sum(weights)} of {len(weights)}")
+
+# sphinx_gallery_start_ignore
+assert x.grad.abs().max() < 0.01 * gradient.abs().max() and all(weights)
+assert model(image).softmax(dim=1)[0, label] > 0.99 and len(weights) == 6
+_before = [p.grad.clone() for p in model.parameters()]
+model(x)[0, label].backward()
+_added = torch.autograd.grad(model(x)[0, label], list(model.parameters()))
+for _p, _old, _new in zip(model.parameters(), _before, _added, strict=True):
+    assert torch.allclose(_p.grad, _old + _new) and _new.any()
+model.zero_grad()
+torch.autograd.grad(model(x)[0, label], x)
+assert not any(p.grad is not None for p in model.parameters())
+_sure = torch.tensor([0.0, 40.0], dtype=torch.float32, requires_grad=True)
+assert not torch.autograd.grad(_sure.softmax(0)[1], _sure)[0].abs().max() > 1e-15
+_x = image.clone().requires_grad_()  # an in-place step adds up
+for _ in range(2):
+    model(_x)[0, label].backward()
+    _first = gradient
+assert torch.allclose(_x.grad, 2 * gradient)
+model.zero_grad()
+for _step in range(3):  # the cure of the attack
+    _x = _x.detach().requires_grad_()
+    cross_entropy(model(_x), labels[7:8]).backward()
+    _x = (_x + 0.05 * _x.grad.sign()).detach().requires_grad_()
+assert _x.is_leaf and model(_x)[0, label] < model(image)[0, label] - 1
+model.zero_grad()
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

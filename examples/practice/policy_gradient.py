@@ -194,7 +194,8 @@ for _gain, _right in ((_whole, True), (_to_go, True), (_own, False)):
 # Both ways, the mean approaches the exact gradient. The spread of a single estimate, its standard deviation, falls from about 5
 # to 0.6. A baseline does not always help: if two machines pay 1 and 0, and you win 80 % of the games, subtracting the mean
 # makes the spread three times as large.
-#
+
+# %%
 # Why log_prob
 # ------------
 # The average reward is a sum over the actions, weighted by their probabilities. Since :math:`\nabla p = p \, \nabla \log p`,
@@ -205,165 +206,6 @@ for _gain, _right in ((_whole, True), (_to_go, True), (_own, False)):
 # The reward is a weight in it, a plain number. A baseline is a number that does not depend on the action. It changes nothing on
 # average, because the probabilities sum to 1, so :math:`\sum_a p(a) \, \nabla \log p(a) = 0`. In an episode of several
 # actions, the weight of each action is the return: the sum of the rewards from this action on.
-
-# %%
-# What people get wrong
-# ---------------------
-# **The advantage is not detached.** A critic learns the average reward, and its value is the baseline. Without ``detach``, the
-# loss of the actor has a gradient for the critic too. Here the policy does not change, so that only the critic learns:
-
-
-def learned_value(detach):
-    value = torch.tensor(0.0, requires_grad=True)
-    optimizer = torch.optim.SGD([value], lr=0.2)
-    path = []
-    for _ in range(60):
-        policy = Categorical(logits=logits.detach().expand(500, 3))
-        action = policy.sample()
-        advantage = play(action) - value
-        weight = advantage.detach() if detach else advantage
-        actor_loss = -(policy.log_prob(action) * weight).mean()
-        loss = actor_loss + advantage.square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        path.append(value.item())
-    return sum(path[-30:]) / 30
-
-
-values = {detach: learned_value(detach) for detach in (True, False)}
-print(f"average reward:  {average.item():.1f}")
-print(f"with detach:     {values[True]:.1f}")
-print(f"without detach:  {values[False]:.1f}")
-
-# sphinx_gallery_start_ignore
-_entropy = Categorical(logits=logits.detach()).entropy()
-assert abs(values[True] - average) < 0.05
-assert abs(values[False] - average - _entropy / 2) < 0.05
-_value = torch.tensor(3.0, requires_grad=True)
-_policy, _action = Categorical(logits=logits), torch.tensor([0, 2, 2, 1])
-_advantage = payout[_action] - _value
-_given = [
-    torch.autograd.grad(
-        (_policy.log_prob(_action) * weight).mean(),
-        (logits, _value),
-        retain_graph=True,
-        allow_unused=True,
-    )
-    for weight in (_advantage, _advantage.detach())
-]
-assert torch.equal(_given[0][0], _given[1][0])
-assert _given[0][1] != 0 and _given[1][1] is None
-_judge = torch.nn.Linear(3, 1)  # a reward from a network
-_reward = _judge(torch.eye(3)[_action]).squeeze(1)
-(-_policy.log_prob(_action) * _reward).mean().backward()
-assert _judge.weight.grad.any()
-_trunk = torch.tensor([0.3, -0.2], requires_grad=True)  # shared by actor and critic
-_shared = []
-for _cut in (False, True):
-    _policy = Categorical(logits=torch.outer(_trunk, torch.tensor([1.0, 2.0, 3.0])))
-    _value = _trunk * 5
-    _advantage = payout[:2] - (_value.detach() if _cut else _value)
-    _gain = (_policy.log_prob(torch.tensor([0, 2])) * _advantage).mean()
-    _shared.append(torch.autograd.grad(_gain, _trunk)[0])
-assert (_shared[0] - _shared[1]).abs().min() > 0.1
-logits.grad = None
-# sphinx_gallery_end_ignore
-
-# %%
-# With this loss, the value is too high by half of the policy's entropy. At the same value, the gradient of the actor is the
-# same both ways, unless it shares layers with the critic, so nothing looks wrong there (`encode-attend-navigate#2
-# <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). Detach only in the actor's loss: the critic's loss
-# needs the gradient. A reward from a network in training needs ``detach`` as well (`visdial-rl#13
-# <https://github.com/batra-mlp-lab/visdial-rl/issues/13>`__).
-
-# %%
-# **The shapes differ.** Here ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
-# 1)``. If the rewards are a column too, so is the advantage. The product has the shape ``(N, N)``, without an error:
-
-policy = Categorical(logits=logits.expand(1000, 3))
-action = policy.sample()
-reward = play(action)
-for advantage in (reward - reward.mean(), (reward - reward.mean())[:, None]):
-    gain = policy.log_prob(action) * advantage
-    (gradient,) = torch.autograd.grad(gain.mean(), logits, retain_graph=True)
-    print(f"{tuple(gain.shape)!s:<13} gradient {gradient.numpy().round(2) + 0.0}")
-
-# sphinx_gallery_start_ignore
-assert gain.shape == (1000, 1000) and gradient.abs().max() < 1e-5
-_right = policy.log_prob(action) * advantage[:, 0]
-(_right,) = torch.autograd.grad(_right.mean(), logits, retain_graph=True)
-assert (_right - exact).abs().max() < 0.1 and _right[2] > 0.2
-_shifted = (policy.log_prob(action) * (advantage + 5)).mean()
-_mean = 5 * policy.log_prob(action).mean()
-for _found, _expected in zip(
-    torch.autograd.grad(_shifted, logits, retain_graph=True),
-    torch.autograd.grad(_mean, logits, retain_graph=True),
-    strict=True,
-):
-    assert torch.allclose(_found, _expected, atol=1e-4)
-_values = torch.tensor([[4.0], [7.0]], requires_grad=True)  # of two states
-_rewards = torch.tensor([0.0, 10.0])
-for _given, _answer in ((_values, [5.0, 5.0]), (_values.squeeze(-1), [0.0, 10.0])):
-    assert (_rewards - _given).shape == ((2, 2) if _given is _values else (2,))
-    (_slope,) = torch.autograd.grad((_rewards - _given).square().sum(), _values)
-    _best = _values.flatten() - _slope.flatten() / (4 if _given is _values else 2)
-    assert torch.allclose(_best, torch.tensor(_answer), atol=1e-5)
-_means = torch.zeros(2, 2, requires_grad=True)  # as many games as action dimensions
-_normal, _moves = Normal(_means, 1.0), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-_weights = torch.tensor([1.0, -1.0])
-assert _normal.log_prob(_moves).shape == (2, 2)
-_summed = _normal.log_prob(_moves).sum(-1)
-(_slope,) = torch.autograd.grad((_summed * _weights).sum(), _means)
-assert torch.allclose(_slope, _moves * _weights[:, None])
-(_slope,) = torch.autograd.grad((_normal.log_prob(_moves) * _weights).sum(), _means)
-assert torch.allclose(_slope, _moves * _weights)  # a sign for each dimension, not game
-# sphinx_gallery_end_ignore
-
-# %%
-# Now each game is weighted by the mean of all advantages, which is 0 here. The policy learns nothing (`rl#1243
-# <https://github.com/pytorch/rl/issues/1243>`__). If only the value is a column, ``reward - value`` is ``(N, N)`` already, and
-# a critic with a squared loss learns one average for all states. Call ``squeeze(-1)`` on every column.
-#
-# With actions of shape ``(N, A)``, the ``log_prob`` of a ``Normal`` has the shape ``(N, A)``. Call ``.sum(-1)`` on it before
-# you multiply.
-
-# %%
-# **torch.tensor of the log-probabilities.** It copies numbers, without the graph (`SLM-Lab#133
-# <https://github.com/kengz/SLM-Lab/pull/133>`__). PyTorch warns once. Use ``torch.stack``, or ``torch.cat`` if each has the
-# shape ``(1,)``:
-
-import warnings
-
-log_probs = [policy.log_prob(action)[i] for i in range(4)]
-torch.set_warn_always(True)  # the default is once in a process
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    cut = torch.tensor(log_probs)
-torch.set_warn_always(False)
-kept = torch.stack(log_probs)
-print("UserWarning:", str(caught[0].message).splitlines()[0])
-print("torch.tensor:", cut.requires_grad, " torch.stack:", kept.requires_grad)
-
-# sphinx_gallery_start_ignore
-assert "Converting a tensor with requires_grad=True" in str(caught[0].message)
-assert not cut.requires_grad and kept.requires_grad
-_singles = [value.reshape(1) for value in log_probs]
-assert torch.stack(_singles).shape == (4, 1) and torch.cat(_singles).shape == (4,)
-assert torch.equal(torch.cat(_singles), kept) and torch.cat(_singles).requires_grad
-import subprocess
-import sys
-
-_code = """
-import torch, warnings
-warnings.simplefilter("always")
-x = torch.ones(2, requires_grad=True)
-for _ in range(3):
-    torch.tensor([x[0], x[1]])
-"""
-_told = subprocess.run([sys.executable, "-c", _code], capture_output=True, text=True)
-assert _told.returncode == 0 and _told.stderr.count("Converting a tensor") == 1
-# sphinx_gallery_end_ignore
 
 # %%
 # rsample or sample
@@ -539,6 +381,165 @@ assert _found[0] < -0.3 and _found[2] > 0.2
 # %%
 # For the second logit, the first two gradients have the wrong sign. Until the first step of the optimizer, ``logp`` equals
 # ``old_logp`` here, and the three gradients agree. If you do not detach ``old_logp``, that first gradient is 0.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The advantage is not detached.** A critic learns the average reward, and its value is the baseline. Without ``detach``, the
+# loss of the actor has a gradient for the critic too. Here the policy does not change, so that only the critic learns:
+
+
+def learned_value(detach):
+    value = torch.tensor(0.0, requires_grad=True)
+    optimizer = torch.optim.SGD([value], lr=0.2)
+    path = []
+    for _ in range(60):
+        policy = Categorical(logits=logits.detach().expand(500, 3))
+        action = policy.sample()
+        advantage = play(action) - value
+        weight = advantage.detach() if detach else advantage
+        actor_loss = -(policy.log_prob(action) * weight).mean()
+        loss = actor_loss + advantage.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        path.append(value.item())
+    return sum(path[-30:]) / 30
+
+
+values = {detach: learned_value(detach) for detach in (True, False)}
+print(f"average reward:  {average.item():.1f}")
+print(f"with detach:     {values[True]:.1f}")
+print(f"without detach:  {values[False]:.1f}")
+
+# sphinx_gallery_start_ignore
+_entropy = Categorical(logits=logits.detach()).entropy()
+assert abs(values[True] - average) < 0.05
+assert abs(values[False] - average - _entropy / 2) < 0.05
+_value = torch.tensor(3.0, requires_grad=True)
+_policy, _action = Categorical(logits=logits), torch.tensor([0, 2, 2, 1])
+_advantage = payout[_action] - _value
+_given = [
+    torch.autograd.grad(
+        (_policy.log_prob(_action) * weight).mean(),
+        (logits, _value),
+        retain_graph=True,
+        allow_unused=True,
+    )
+    for weight in (_advantage, _advantage.detach())
+]
+assert torch.equal(_given[0][0], _given[1][0])
+assert _given[0][1] != 0 and _given[1][1] is None
+_judge = torch.nn.Linear(3, 1)  # a reward from a network
+_reward = _judge(torch.eye(3)[_action]).squeeze(1)
+(-_policy.log_prob(_action) * _reward).mean().backward()
+assert _judge.weight.grad.any()
+_trunk = torch.tensor([0.3, -0.2], requires_grad=True)  # shared by actor and critic
+_shared = []
+for _cut in (False, True):
+    _policy = Categorical(logits=torch.outer(_trunk, torch.tensor([1.0, 2.0, 3.0])))
+    _value = _trunk * 5
+    _advantage = payout[:2] - (_value.detach() if _cut else _value)
+    _gain = (_policy.log_prob(torch.tensor([0, 2])) * _advantage).mean()
+    _shared.append(torch.autograd.grad(_gain, _trunk)[0])
+assert (_shared[0] - _shared[1]).abs().min() > 0.1
+logits.grad = None
+# sphinx_gallery_end_ignore
+
+# %%
+# With this loss, the value is too high by half of the policy's entropy. At the same value, the gradient of the actor is the
+# same both ways, unless it shares layers with the critic, so nothing looks wrong there (`encode-attend-navigate#2
+# <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). Detach only in the actor's loss: the critic's loss
+# needs the gradient. A reward from a network in training needs ``detach`` as well (`visdial-rl#13
+# <https://github.com/batra-mlp-lab/visdial-rl/issues/13>`__).
+
+# %%
+# **The shapes differ.** Here ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
+# 1)``. If the rewards are a column too, so is the advantage. The product has the shape ``(N, N)``, without an error:
+
+policy = Categorical(logits=logits.expand(1000, 3))
+action = policy.sample()
+reward = play(action)
+for advantage in (reward - reward.mean(), (reward - reward.mean())[:, None]):
+    gain = policy.log_prob(action) * advantage
+    (gradient,) = torch.autograd.grad(gain.mean(), logits, retain_graph=True)
+    print(f"{tuple(gain.shape)!s:<13} gradient {gradient.numpy().round(2) + 0.0}")
+
+# sphinx_gallery_start_ignore
+assert gain.shape == (1000, 1000) and gradient.abs().max() < 1e-5
+_right = policy.log_prob(action) * advantage[:, 0]
+(_right,) = torch.autograd.grad(_right.mean(), logits, retain_graph=True)
+assert (_right - exact).abs().max() < 0.1 and _right[2] > 0.2
+_shifted = (policy.log_prob(action) * (advantage + 5)).mean()
+_mean = 5 * policy.log_prob(action).mean()
+for _found, _expected in zip(
+    torch.autograd.grad(_shifted, logits, retain_graph=True),
+    torch.autograd.grad(_mean, logits, retain_graph=True),
+    strict=True,
+):
+    assert torch.allclose(_found, _expected, atol=1e-4)
+_values = torch.tensor([[4.0], [7.0]], requires_grad=True)  # of two states
+_rewards = torch.tensor([0.0, 10.0])
+for _given, _answer in ((_values, [5.0, 5.0]), (_values.squeeze(-1), [0.0, 10.0])):
+    assert (_rewards - _given).shape == ((2, 2) if _given is _values else (2,))
+    (_slope,) = torch.autograd.grad((_rewards - _given).square().sum(), _values)
+    _best = _values.flatten() - _slope.flatten() / (4 if _given is _values else 2)
+    assert torch.allclose(_best, torch.tensor(_answer), atol=1e-5)
+_means = torch.zeros(2, 2, requires_grad=True)  # as many games as action dimensions
+_normal, _moves = Normal(_means, 1.0), torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+_weights = torch.tensor([1.0, -1.0])
+assert _normal.log_prob(_moves).shape == (2, 2)
+_summed = _normal.log_prob(_moves).sum(-1)
+(_slope,) = torch.autograd.grad((_summed * _weights).sum(), _means)
+assert torch.allclose(_slope, _moves * _weights[:, None])
+(_slope,) = torch.autograd.grad((_normal.log_prob(_moves) * _weights).sum(), _means)
+assert torch.allclose(_slope, _moves * _weights)  # a sign for each dimension, not game
+# sphinx_gallery_end_ignore
+
+# %%
+# Now each game is weighted by the mean of all advantages, which is 0 here. The policy learns nothing (`rl#1243
+# <https://github.com/pytorch/rl/issues/1243>`__). If only the value is a column, ``reward - value`` is ``(N, N)`` already, and
+# a critic with a squared loss learns one average for all states. Call ``squeeze(-1)`` on every column.
+#
+# With actions of shape ``(N, A)``, the ``log_prob`` of a ``Normal`` has the shape ``(N, A)``. Call ``.sum(-1)`` on it before
+# you multiply.
+
+# %%
+# **torch.tensor of the log-probabilities.** It copies numbers, without the graph (`SLM-Lab#133
+# <https://github.com/kengz/SLM-Lab/pull/133>`__). PyTorch warns once. Use ``torch.stack``, or ``torch.cat`` if each has the
+# shape ``(1,)``:
+
+import warnings
+
+log_probs = [policy.log_prob(action)[i] for i in range(4)]
+torch.set_warn_always(True)  # the default is once in a process
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    cut = torch.tensor(log_probs)
+torch.set_warn_always(False)
+kept = torch.stack(log_probs)
+print("UserWarning:", str(caught[0].message).splitlines()[0])
+print("torch.tensor:", cut.requires_grad, " torch.stack:", kept.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert "Converting a tensor with requires_grad=True" in str(caught[0].message)
+assert not cut.requires_grad and kept.requires_grad
+_singles = [value.reshape(1) for value in log_probs]
+assert torch.stack(_singles).shape == (4, 1) and torch.cat(_singles).shape == (4,)
+assert torch.equal(torch.cat(_singles), kept) and torch.cat(_singles).requires_grad
+import subprocess
+import sys
+
+_code = """
+import torch, warnings
+warnings.simplefilter("always")
+x = torch.ones(2, requires_grad=True)
+for _ in range(3):
+    torch.tensor([x[0], x[1]])
+"""
+_told = subprocess.run([sys.executable, "-c", _code], capture_output=True, text=True)
+assert _told.returncode == 0 and _told.stderr.count("Converting a tensor") == 1
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

@@ -400,6 +400,107 @@ table.round({"saved KiB": 0}).astype({"updates": int, "saved KiB": int}).round(2
 # chunk for all gives a single update: its loss is that of the untrained model. Of these four, 20 is the best here.
 
 # %%
+# When to carry, when to reset
+# ----------------------------
+# **One long text:** carry (`Ordered-Neurons#13 <https://github.com/yikangshen/Ordered-Neurons/issues/13>`__). Give each row a
+# contiguous part of the text, then split along time:
+
+text = torch.arange(24)
+for chunk in text.view(2, -1).split(3, dim=1):
+    print(chunk.tolist())
+
+# sphinx_gallery_start_ignore
+_chunks = text.view(2, -1).split(3, dim=1)
+assert len(_chunks) == 4
+for _chunk, _following in pairwise(_chunks):
+    assert torch.equal(_chunk[:, -1] + 1, _following[:, 0])
+# sphinx_gallery_end_ignore
+
+# %%
+# **In row 1, a document ends with this chunk:** multiply the state of this row by 0. The other rows go on.
+
+_, state = model(inputs[:, :20])
+keep = torch.ones(16, 1)  # a factor for each row
+keep[1] = 0
+state = tuple(s.detach() * keep for s in state)
+
+# sphinx_gallery_start_ignore
+with torch.no_grad():
+    _given = model(inputs[:, 20:40], state)[0]
+    _fresh = model(inputs[:, 20:40])[0]
+    _carried = model(inputs[:, 20:40], model(inputs[:, :20])[1])[0]
+_others = [row for row in range(16) if row != 1]
+assert torch.allclose(_given[1], _fresh[1], atol=1e-6)
+assert torch.allclose(_given[_others], _carried[_others], atol=1e-6)
+assert all((_fresh[row] - _carried[row]).abs().max() > 0.1 for row in range(16))
+with (
+    torch.no_grad()
+):  # two directions: the second half of the output is the backward one
+    for _kind in (nn.LSTM, nn.GRU, nn.RNN):
+        _both = _kind(1, 4, batch_first=True, bidirectional=True)
+        _all, _last = _both(inputs[:, :40])[0], inputs[:, 20:40]
+        _with = _both(_last, _both(inputs[:, :20])[1])[0]
+        assert torch.allclose(_with[..., :4], _all[:, 20:, :4], atol=1e-5)
+        assert (_with[..., 4:] - _all[:, 20:, 4:]).abs().max() > 1e-2
+        assert torch.allclose(_both(_last)[0][..., 4:], _all[:, 20:, 4:], atol=1e-5)
+# sphinx_gallery_end_ignore
+
+# %%
+# **A bidirectional LSTM:** do not carry. Its second direction would need the state of the chunk *after*.
+
+# %%
+# Chunks that overlap
+# -------------------
+# In a chunk of 20 steps, the gradients of the early losses reach back only a few steps. Instead, let the chunks overlap. The
+# loss is that of :math:`k_1 = 5` new steps, and its backward goes through the last :math:`k_2 = 20`:
+
+
+def overlapping(x, k1=5, k2=20):
+    state, outputs = None, []
+    for start in range(0, x.shape[1] - k2 + 1, k1):
+        window = x[:, start : start + k2]
+        first, middle = model(window[:, :k1], state)
+        last, _ = model(window[:, k1:], middle)
+        output = last[:, -k1:]  # train: the loss of this, backward, step
+        outputs.append(output if start else torch.cat([first, last], 1))
+        state = detach(middle)
+    return torch.cat(outputs, 1)
+
+
+for name, lags in {"chunks": reach[20], "overlapping": by_lag(overlapping)}.items():
+    print(f"{name:<12} gradient at lag 6: {lags[6] / reach[4800][6]:.0%}")
+
+# sphinx_gallery_start_ignore
+_lengths = []
+with model.lstm.register_forward_pre_hook(
+    lambda _, inputs: _lengths.append(inputs[0].shape[1])
+):
+    overlapping(inputs[:, :90])
+assert _lengths == 15 * [5, 15] and len(range(20, 91, 5)) == 15
+assert torch.allclose(lags[:16], reach[4800][:16], rtol=1e-3, atol=1e-5)
+assert not lags[20:].any() and (lags[16:20] > 0).all()
+assert (lags[16:20] < 0.99 * reach[4800][16:20]).all()
+with torch.no_grad():
+    assert torch.allclose(overlapping(inputs[:, :90]), _whole, atol=1e-5)
+torch.manual_seed(0)
+_net, _state, _updates = Memory(), None, 0
+_optimizer = torch.optim.Adam(_net.parameters(), lr=0.03)
+for _start in range(0, 101, 5):  # the training that the comment names
+    _first, _middle = _net(inputs[:, _start : _start + 5], _state)
+    _output, _ = _net(inputs[:, _start + 5 : _start + 20], _middle)
+    _loss = mse_loss(_output[:, -5:], targets[:, _start + 15 : _start + 20])
+    _optimizer.zero_grad()
+    _loss.backward()
+    _optimizer.step()
+    _state, _updates = detach(_middle), _updates + 1
+assert _updates == 21  # no error
+# sphinx_gallery_end_ignore
+
+# %%
+# Here the gradient of each loss reaches back at least 15 steps, so lag 6 is inside for all of them. The price: the LSTM
+# computes 20 steps for every 5 steps of data.
+
+# %%
 # What people get wrong
 # ---------------------
 # **retain_graph=True**, as the message suggests. With an optimizer that steps after each chunk, the next error follows:
@@ -604,106 +705,6 @@ table.round(2)
 # Nothing raises. Only the first order may carry the state. For independent items, call the model without a state: the LSTM then
 # starts from zeros. A model that keeps its state in ``self.hidden`` carries it silently, into the validation too. A smaller
 # last batch raises here: *Expected hidden[0] size (1, 8, 16), got [1, 16, 16]*.
-#
-# When to carry, when to reset
-# ----------------------------
-# **One long text:** carry (`Ordered-Neurons#13 <https://github.com/yikangshen/Ordered-Neurons/issues/13>`__). Give each row a
-# contiguous part of the text, then split along time:
-
-text = torch.arange(24)
-for chunk in text.view(2, -1).split(3, dim=1):
-    print(chunk.tolist())
-
-# sphinx_gallery_start_ignore
-_chunks = text.view(2, -1).split(3, dim=1)
-assert len(_chunks) == 4
-for _chunk, _following in pairwise(_chunks):
-    assert torch.equal(_chunk[:, -1] + 1, _following[:, 0])
-# sphinx_gallery_end_ignore
-
-# %%
-# **In row 1, a document ends with this chunk:** multiply the state of this row by 0. The other rows go on.
-
-_, state = model(inputs[:, :20])
-keep = torch.ones(16, 1)  # a factor for each row
-keep[1] = 0
-state = tuple(s.detach() * keep for s in state)
-
-# sphinx_gallery_start_ignore
-with torch.no_grad():
-    _given = model(inputs[:, 20:40], state)[0]
-    _fresh = model(inputs[:, 20:40])[0]
-    _carried = model(inputs[:, 20:40], model(inputs[:, :20])[1])[0]
-_others = [row for row in range(16) if row != 1]
-assert torch.allclose(_given[1], _fresh[1], atol=1e-6)
-assert torch.allclose(_given[_others], _carried[_others], atol=1e-6)
-assert all((_fresh[row] - _carried[row]).abs().max() > 0.1 for row in range(16))
-with (
-    torch.no_grad()
-):  # two directions: the second half of the output is the backward one
-    for _kind in (nn.LSTM, nn.GRU, nn.RNN):
-        _both = _kind(1, 4, batch_first=True, bidirectional=True)
-        _all, _last = _both(inputs[:, :40])[0], inputs[:, 20:40]
-        _with = _both(_last, _both(inputs[:, :20])[1])[0]
-        assert torch.allclose(_with[..., :4], _all[:, 20:, :4], atol=1e-5)
-        assert (_with[..., 4:] - _all[:, 20:, 4:]).abs().max() > 1e-2
-        assert torch.allclose(_both(_last)[0][..., 4:], _all[:, 20:, 4:], atol=1e-5)
-# sphinx_gallery_end_ignore
-
-# %%
-# **A bidirectional LSTM:** do not carry. Its second direction would need the state of the chunk *after*.
-
-# %%
-# Chunks that overlap
-# -------------------
-# In a chunk of 20 steps, the gradients of the early losses reach back only a few steps. Instead, let the chunks overlap. The
-# loss is that of :math:`k_1 = 5` new steps, and its backward goes through the last :math:`k_2 = 20`:
-
-
-def overlapping(x, k1=5, k2=20):
-    state, outputs = None, []
-    for start in range(0, x.shape[1] - k2 + 1, k1):
-        window = x[:, start : start + k2]
-        first, middle = model(window[:, :k1], state)
-        last, _ = model(window[:, k1:], middle)
-        output = last[:, -k1:]  # train: the loss of this, backward, step
-        outputs.append(output if start else torch.cat([first, last], 1))
-        state = detach(middle)
-    return torch.cat(outputs, 1)
-
-
-for name, lags in {"chunks": reach[20], "overlapping": by_lag(overlapping)}.items():
-    print(f"{name:<12} gradient at lag 6: {lags[6] / reach[4800][6]:.0%}")
-
-# sphinx_gallery_start_ignore
-_lengths = []
-with model.lstm.register_forward_pre_hook(
-    lambda _, inputs: _lengths.append(inputs[0].shape[1])
-):
-    overlapping(inputs[:, :90])
-assert _lengths == 15 * [5, 15] and len(range(20, 91, 5)) == 15
-assert torch.allclose(lags[:16], reach[4800][:16], rtol=1e-3, atol=1e-5)
-assert not lags[20:].any() and (lags[16:20] > 0).all()
-assert (lags[16:20] < 0.99 * reach[4800][16:20]).all()
-with torch.no_grad():
-    assert torch.allclose(overlapping(inputs[:, :90]), _whole, atol=1e-5)
-torch.manual_seed(0)
-_net, _state, _updates = Memory(), None, 0
-_optimizer = torch.optim.Adam(_net.parameters(), lr=0.03)
-for _start in range(0, 101, 5):  # the training that the comment names
-    _first, _middle = _net(inputs[:, _start : _start + 5], _state)
-    _output, _ = _net(inputs[:, _start + 5 : _start + 20], _middle)
-    _loss = mse_loss(_output[:, -5:], targets[:, _start + 15 : _start + 20])
-    _optimizer.zero_grad()
-    _loss.backward()
-    _optimizer.step()
-    _state, _updates = detach(_middle), _updates + 1
-assert _updates == 21  # no error
-# sphinx_gallery_end_ignore
-
-# %%
-# Here the gradient of each loss reaches back at least 15 steps, so lag 6 is inside for all of them. The price: the LSTM
-# computes 20 steps for every 5 steps of data.
 
 # %%
 # Exercise

@@ -97,7 +97,8 @@ for _call in ("__len__", "__getitem__"):
 # %%
 # Without shuffling, the samples 0 to 3 are one batch. With ``shuffle=True``, each loop over the loader draws a new order, and
 # each sample comes once. The orders are drawn from ``generator``: its seed fixes the order of every epoch here.
-#
+
+# %%
 # A dataset has two methods
 # -------------------------
 # The loader asks ``__len__`` for the number of samples and ``__getitem__`` for one sample:
@@ -210,76 +211,6 @@ def pad(samples):
 padded, lengths = next(iter(DataLoader(sentences, batch_size=2, collate_fn=pad)))
 print(padded.tolist(), " lengths", lengths.tolist())
 assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
-
-# %%
-# What people get wrong
-# ---------------------
-# **Python numbers as features.** A ``float`` becomes ``float64``, an ``int`` becomes ``int64``, and a model is ``float32`` by
-# default. Return ``float32`` tensors, or ``np.float32``.
-
-from torch import nn
-
-x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
-try:
-    nn.Linear(1, 1)(x[:, None])
-except RuntimeError as error:
-    print("RuntimeError:", error)
-    assert "must have the same dtype" in str(error)
-
-# %%
-# **A loop over one loader changes the order of another.** A new loop takes a seed from the global generator, even without
-# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So a validation loop
-# between two epochs changes the training. A loader with ``generator=`` does not use the global generator, but a sampler that
-# you pass may.
-
-
-def training_orders(validation=None):
-    torch.manual_seed(0)
-    train, orders = DataLoader(range(6), batch_size=6, shuffle=True), []
-    for _ in range(2):
-        orders += [batch.tolist() for batch in train]
-        if validation:
-            list(validation)
-    return orders
-
-
-plain = training_orders()
-disturbed = training_orders(DataLoader(range(3)))
-separate = training_orders(DataLoader(range(3), generator=torch.Generator()))
-print("no validation: ", plain)
-print("validation:    ", disturbed)
-print("own generator: ", separate)
-assert plain[0] == disturbed[0] and plain[1] != disturbed[1] and separate == plain
-
-# sphinx_gallery_start_ignore
-from torch.utils.data import RandomSampler
-
-for _options, _disturbs in (
-    ({"shuffle": True}, False),
-    ({"batch_size": None}, False),
-    ({"sampler": RandomSampler(range(3))}, True),
-    ({"sampler": WeightedRandomSampler([1.0] * 3, 3)}, True),
-):
-    _own = DataLoader(range(3), generator=torch.Generator(), **_options)
-    assert (training_orders(_own) != plain) == _disturbs
-
-
-def _draws(loader):
-    before = torch.get_rng_state()
-    list(loader)
-    return not torch.equal(before, torch.get_rng_state())
-
-
-for _options in ({}, {"batch_size": None}, {"sampler": [2, 0]}, {"drop_last": True}):
-    assert _draws(DataLoader(range(3), **_options))
-_kept = {"num_workers": 1, "multiprocessing_context": "fork"}
-_loader = DataLoader(range(3), persistent_workers=True, **_kept)
-assert _draws(_loader)
-assert not _draws(_loader)  # its workers have their seed
-del _loader
-_whole = next(iter(DataLoader([(1, 1), (2, 0)], batch_size=2)))[0]
-assert _whole.dtype == torch.int64
-# sphinx_gallery_end_ignore
 
 # %%
 # Workers: other processes, other random numbers
@@ -700,6 +631,76 @@ assert "got shuffle=True" in _raises(lambda: DataLoader(Stream(), shuffle=True))
 
 # %%
 # With two workers, each number comes twice here, because each worker reads its own copy of the stream.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Python numbers as features.** A ``float`` becomes ``float64``, an ``int`` becomes ``int64``, and a model is ``float32`` by
+# default. Return ``float32`` tensors, or ``np.float32``.
+
+from torch import nn
+
+x, y = next(iter(DataLoader([(0.5, 1), (1.5, 0)], batch_size=2)))
+try:
+    nn.Linear(1, 1)(x[:, None])
+except RuntimeError as error:
+    print("RuntimeError:", error)
+    assert "must have the same dtype" in str(error)
+
+# %%
+# **A loop over one loader changes the order of another.** A new loop takes a seed from the global generator, even without
+# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So a validation loop
+# between two epochs changes the training. A loader with ``generator=`` does not use the global generator, but a sampler that
+# you pass may.
+
+
+def training_orders(validation=None):
+    torch.manual_seed(0)
+    train, orders = DataLoader(range(6), batch_size=6, shuffle=True), []
+    for _ in range(2):
+        orders += [batch.tolist() for batch in train]
+        if validation:
+            list(validation)
+    return orders
+
+
+plain = training_orders()
+disturbed = training_orders(DataLoader(range(3)))
+separate = training_orders(DataLoader(range(3), generator=torch.Generator()))
+print("no validation: ", plain)
+print("validation:    ", disturbed)
+print("own generator: ", separate)
+assert plain[0] == disturbed[0] and plain[1] != disturbed[1] and separate == plain
+
+# sphinx_gallery_start_ignore
+from torch.utils.data import RandomSampler
+
+for _options, _disturbs in (
+    ({"shuffle": True}, False),
+    ({"batch_size": None}, False),
+    ({"sampler": RandomSampler(range(3))}, True),
+    ({"sampler": WeightedRandomSampler([1.0] * 3, 3)}, True),
+):
+    _own = DataLoader(range(3), generator=torch.Generator(), **_options)
+    assert (training_orders(_own) != plain) == _disturbs
+
+
+def _draws(loader):
+    before = torch.get_rng_state()
+    list(loader)
+    return not torch.equal(before, torch.get_rng_state())
+
+
+for _options in ({}, {"batch_size": None}, {"sampler": [2, 0]}, {"drop_last": True}):
+    assert _draws(DataLoader(range(3), **_options))
+_kept = {"num_workers": 1, "multiprocessing_context": "fork"}
+_loader = DataLoader(range(3), persistent_workers=True, **_kept)
+assert _draws(_loader)
+assert not _draws(_loader)  # its workers have their seed
+del _loader
+_whole = next(iter(DataLoader([(1, 1), (2, 0)], batch_size=2)))[0]
+assert _whole.dtype == torch.int64
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

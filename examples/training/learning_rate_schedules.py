@@ -10,7 +10,7 @@ Learning rate schedules: warm-up and decay
 
 .. in-short::
 
-   Call ``scheduler.step()`` after ``optimizer.step()``, once for each unit that you counted the schedule in: batches here.
+   Call ``scheduler.step()`` after ``optimizer.step()``, once for each unit that you counted the schedule in, such as a batch.
 
    .. code-block:: python
 
@@ -26,53 +26,13 @@ Learning rate schedules: warm-up and decay
 # Warm up for 100 batches, then decay for 900
 # -------------------------------------------
 # The first steps of a training start from random weights, so many recipes begin with a small rate. The last steps should
-# settle, so the rate decays. PyTorch has a scheduler for each part, and ``SequentialLR`` runs one after the other.
-#
-# .. how-measured:: This code takes steps, and reads the rate from the optimizer just before each of them.
-
-import matplotlib.pyplot as plt
-import torch
-from torch.optim import SGD
-from torch.optim.lr_scheduler import OneCycleLR
-
-
-def one_cycle(optimizer):
-    return OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)
-
-
-def make_optimizer():
-    return SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
-
-
-def rates_used(make_scheduler, steps):
-    optimizer = make_optimizer()
-    scheduler = make_scheduler(optimizer)
-    used = []
-    for _ in range(steps):
-        used.append(optimizer.param_groups[0]["lr"])  # what this step uses
-        optimizer.step()
-        scheduler.step()
-    return used
-
-
-def draw(schedules):
-    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
-    for (name, used), style in zip(schedules.items(), ("-", "--"), strict=True):
-        ax.plot(used, style, label=name)
-    ax.set(xlabel="batch", ylabel="learning rate", ylim=(0, 0.105))
-    ax.set_title("Two schedules with warm-up and decay")
-    ax.legend()
-
-
-# %%
-# The rates of 1000 steps. ``OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)`` has warm-up and decay in one:
+# settle, so the rate decays. PyTorch has a scheduler for each part, and ``SequentialLR`` runs one after the other:
 
 import copy
-import textwrap
 import warnings
 
-import matplotlib.pyplot as plt
-import pandas as pd
+import torch
+from torch.optim import SGD
 from torch.optim.lr_scheduler import (
     CosineAnnealingLR,
     LambdaLR,
@@ -90,16 +50,54 @@ def warmup_cosine(optimizer, warm=100, total=1000):
     return SequentialLR(optimizer, [warm_up, decay], milestones=[warm])
 
 
-used = rates_used(warmup_cosine, 1000)
+# %%
+# .. how-measured:: This code takes steps, and reads the rate from the optimizer just before each of them.
+
+import matplotlib.pyplot as plt
+
+
+def make_optimizer():
+    return SGD([torch.zeros(1, requires_grad=True)], lr=0.1)
+
+
+def record_rates(make_scheduler, steps):
+    optimizer = make_optimizer()
+    scheduler = make_scheduler(optimizer)
+    used = []
+    for _ in range(steps):
+        used.append(optimizer.param_groups[0]["lr"])  # what this step uses
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+def plot_rates(schedules):
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    for (name, used), style in zip(schedules.items(), ("-", "--"), strict=True):
+        ax.plot(used, style, label=name)
+    ax.set(xlabel="batch", ylabel="learning rate", ylim=(0, 0.105))
+    ax.set_title("Two schedules with warm-up and decay")
+    ax.legend()
+
+
+# %%
+# The rates of 1000 steps. ``OneCycleLR`` has warm-up and decay in one:
+
+
+def one_cycle(optimizer):
+    return OneCycleLR(optimizer, max_lr=0.1, total_steps=1000)
+
+
+used = record_rates(warmup_cosine, 1000)
 
 # figure: Two curves of the learning rate over 1000 batches. The first rises in a straight line to 0.1 within 100 batches and
 #   falls along a cosine to zero. OneCycleLR begins at 0.004, rises along a cosine to 0.1 at batch 300 and falls to zero.
-draw({"SequentialLR": used, "OneCycleLR": rates_used(one_cycle, 1000)})
+plot_rates({"SequentialLR": used, "OneCycleLR": record_rates(one_cycle, 1000)})
 
 # sphinx_gallery_start_ignore
 import math
 
-_cosine, _cycle = used, rates_used(one_cycle, 1000)
+_cosine, _cycle = used, record_rates(one_cycle, 1000)
 for _step, _used in enumerate(_cosine):
     _by_hand = (
         0.1 * (0.01 + 0.99 * _step / 100)
@@ -122,31 +120,226 @@ for _rate in _cosine[:300]:
 
 # %%
 # The rate is a number in each group of the optimizer, ``param_groups[i]["lr"]``. The scheduler writes it there, and ``step()``
-# reads it. ``scheduler.get_last_lr()`` returns the same numbers here, as a list with one rate for each group. After
-# ``scheduler.step()`` they belong to the *next* step. So log the rate before ``scheduler.step()``.
+# reads it. After ``scheduler.step()`` it belongs to the *next* step. So log the rate before ``scheduler.step()``.
+
+# %%
+# ReduceLROnPlateau: when a metric stops improving
+# ------------------------------------------------
+# It has no fixed length. Give it the metric after each validation: ``scheduler.step(loss)``. When the metric has not improved
+# for more than ``patience`` calls in a row, the rate is multiplied by ``factor``.
+#
+# .. how-measured:: The plot of the rate and the loss.
+
+
+def plot_rate_and_loss(rates, losses):
+    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    ax.step(range(24), rates, where="mid", label="learning rate")
+    ax.plot(losses, ".--", label="validation loss")
+    ax.set(xlabel="epoch", yscale="log")
+    ax.set_title("The rate falls when the loss has stood still for 4 epochs")
+    ax.legend(loc="lower left")
+
+
+# %%
+# This validation loss is made up: it falls to a level that depends on the rate.
+
+optimizer = make_optimizer()
+scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=3)
+loss, history = 1.0, []
+for _ in range(24):
+    rate = optimizer.param_groups[0]["lr"]
+    optimizer.step()  # stands for one epoch of training
+    loss = max(0.6 * loss, rate**0.5)
+    history.append((rate, loss))
+    scheduler.step(loss)
+
+rates, losses = zip(*history, strict=True)
+
+# figure: Two curves over 24 epochs, on a logarithmic axis. The validation loss falls and stays at one level. Four epochs
+#   later the learning rate falls to a tenth, from 0.1 to 0.01. The loss falls again, stays, and the rate falls to 0.001, and
+#   so on.
+plot_rate_and_loss(rates, losses)
+
+# sphinx_gallery_start_ignore
+_drops = [i for i in range(1, 24) if rates[i] != rates[i - 1]]
+assert len(_drops) >= 3 and math.isclose(rates[_drops[0]], 0.01)
+for _drop in _drops:
+    _best = min(losses[: _drop - 4])
+    assert all(loss > _best * (1 - 1e-4) for loss in losses[_drop - 4 : _drop])
+_raised = []
+try:
+    scheduler.step()
+except TypeError as error:
+    _raised.append("missing 1 required positional argument: 'metrics'" in str(error))
+assert _raised == [True]
+_fell = {}
+for _mode in ("min", "max"):
+    _optimizer = make_optimizer()
+    _scheduler = ReduceLROnPlateau(_optimizer, mode=_mode, patience=3)
+    for _accuracy in range(60, 70):
+        _optimizer.step()
+        _scheduler.step(_accuracy / 100)
+    _fell[_mode] = _optimizer.param_groups[0]["lr"] < 0.1
+assert _fell == {"min": True, "max": False}
+_bad = []
+for _second in (0.99995, 0.9998):
+    _scheduler = ReduceLROnPlateau(make_optimizer())
+    _scheduler.step(1.0)
+    _scheduler.step(_second)
+    _bad.append(_scheduler.num_bad_epochs)
+assert _bad == [1, 0]
+for _loss, _options, _stays in (
+    (-1.0, {}, True),
+    (-1.0, {"threshold_mode": "abs"}, False),
+    (1.0, {}, False),
+    (0.0, {}, False),
+):
+    _optimizer = make_optimizer()
+    _scheduler = ReduceLROnPlateau(_optimizer, patience=3, **_options)
+    for _ in range(30):
+        _optimizer.step()
+        _scheduler.step(_loss)
+    assert (_optimizer.param_groups[0]["lr"] == 0.1) == _stays
+# sphinx_gallery_end_ignore
+
+# %%
+# For a positive metric, an improvement of less than 0.01 % does not count (``threshold``). For a negative one, such as a
+# negative log-likelihood below zero, say ``threshold_mode="abs"``: with the default, a loss that stays at -1 counts as better
+# in each epoch. For an accuracy, say ``mode="max"``. With the default ``"min"`` the rate falls
+# although the accuracy rises.
+
+# %%
+# Resume from a checkpoint
+# ------------------------
+# The rate is stored with the optimizer, and the position in the schedule with the scheduler. Save both. When you resume, the
+# order counts, because many schedulers write their first rate into the optimizer when you create them. Stop after 5 of 10
+# steps, and look at the rates of the next three:
+
+
+def make():
+    optimizer = make_optimizer()
+    return optimizer, warmup_cosine(optimizer, warm=3, total=10)
+
+
+def go_on(optimizer, scheduler, steps):
+    used = []
+    for _ in range(steps):
+        used.append(round(optimizer.param_groups[0]["lr"], 4))
+        optimizer.step()
+        scheduler.step()
+    return used
+
+
+optimizer, scheduler = make()
+go_on(optimizer, scheduler, 5)
+saved = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+saved = copy.deepcopy(saved)  # as torch.save and torch.load do
+resumed = {"never stopped": go_on(optimizer, scheduler, 3)}
+
+# %%
+# Create both, then load both:
+
+optimizer, scheduler = make()
+optimizer.load_state_dict(saved["optimizer"])
+scheduler.load_state_dict(saved["scheduler"])
+resumed["create both, then load both"] = go_on(optimizer, scheduler, 3)
+
+optimizer, scheduler = make()
+optimizer.load_state_dict(saved["optimizer"])
+resumed["scheduler not loaded"] = go_on(optimizer, scheduler, 3)
+
+optimizer = make_optimizer()
+optimizer.load_state_dict(saved["optimizer"])
+scheduler = warmup_cosine(optimizer, warm=3, total=10)
+scheduler.load_state_dict(saved["scheduler"])
+resumed["scheduler created after loading"] = go_on(optimizer, scheduler, 3)
+
+for name, used in resumed.items():
+    print(f"{name:<32} rates {used}")
+
+# sphinx_gallery_start_ignore
+import io
+
+_right = resumed["never stopped"]
+assert resumed["create both, then load both"] == _right
+assert max(resumed["scheduler not loaded"]) > 5 * 0.1
+assert max(resumed["scheduler created after loading"]) < 0.2 * min(_right)
+assert 50 < max(resumed["scheduler not loaded"]) / 0.1 < 55
+_kinds = {
+    "one cycle": lambda o: OneCycleLR(o, 0.1, total_steps=10),
+    "cosine": lambda o: CosineAnnealingLR(o, 10),
+    "plateau": lambda o: ReduceLROnPlateau(o, patience=0),
+}
+for _name, _kind in _kinds.items():
+    _metric = [1.0] if _name == "plateau" else []
+    for _first in ("optimizer", "scheduler"):
+        _optimizer = make_optimizer()
+        _scheduler = _kind(_optimizer)
+        _paths = []
+        for _part in range(2):
+            if _part:
+                _file = io.BytesIO()
+                _both = {"optimizer": _optimizer, "scheduler": _scheduler}
+                torch.save({k: v.state_dict() for k, v in _both.items()}, _file)
+                _file.seek(0)
+            for _branch in range(2 if _part else 1):
+                if _branch:
+                    _optimizer = make_optimizer()
+                    _scheduler = _kind(_optimizer)
+                    _both = {"optimizer": _optimizer, "scheduler": _scheduler}
+                    for _key in sorted(_both, reverse=_first == "scheduler"):
+                        _file.seek(0)
+                        _both[_key].load_state_dict(torch.load(_file)[_key])
+                _path = []
+                for _ in range(4):
+                    _path.append(_optimizer.param_groups[0]["lr"])
+                    _optimizer.step()
+                    _scheduler.step(*_metric)
+                _paths.append(_path)
+        assert _paths[1] == _paths[2] != _paths[0], _name
+_file = io.BytesIO()
+torch.save(saved, _file)
+_file.seek(0)
+assert torch.load(_file)["scheduler"] == saved["scheduler"]
+# sphinx_gallery_end_ignore
+
+# %%
+# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: it reaches more than 50 times
+# the highest rate of the schedule. If the scheduler is created after the optimizer was loaded, it first writes its own first
+# rate, and each following rate is computed from that small number. In both cases you get no error.
 
 # %%
 # What people get wrong
 # ---------------------
 # **A schedule for epochs that is stepped per batch.** The numbers mean calls of ``scheduler.step()``, nothing else.
-# ``CosineAnnealingLR`` does not stop at ``T_max``: the rate goes up again. Here are 10 epochs of 20 batches, with ``T_max=10``:
+# ``CosineAnnealingLR`` does not stop at ``T_max``: the rate goes up again.
+#
+# .. how-measured:: The plot of two schedules.
+
+
+def plot_two_cosines(per_batch, right):
+    _, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
+    ax.plot(per_batch, color="#c2410c", label="T_max=10: counted in epochs")
+    ax.plot(right, "--", color="#2563eb", label="T_max=200: counted in batches")
+    ax.set(xlabel="batch", ylabel="learning rate", ylim=(-0.005, 0.15))
+    ax.set_title("scheduler.step() after each batch")
+    ax.legend(loc="upper center", ncols=2)
+
+
+# %%
+# These are 10 epochs of 20 batches, with ``T_max=10`` and with ``T_max=200``:
 
 
 def cosine(optimizer, T_max):
     return CosineAnnealingLR(optimizer, T_max=T_max)
 
 
-per_batch = rates_used(lambda optimizer: cosine(optimizer, T_max=10), 200)
-right = rates_used(lambda optimizer: cosine(optimizer, T_max=200), 200)
+per_batch = record_rates(lambda optimizer: cosine(optimizer, T_max=10), 200)
+right = record_rates(lambda optimizer: cosine(optimizer, T_max=200), 200)
 
 # figure: The learning rate over 200 batches. With T_max=200 it falls once along a cosine from 0.1 to zero. With T_max=10,
 #   meant for epochs and stepped after each batch, it swings between 0.1 and zero ten times.
-fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
-ax.plot(per_batch, color="#c2410c", label="T_max=10: counted in epochs")
-ax.plot(right, "--", color="#2563eb", label="T_max=200: counted in batches")
-ax.set(xlabel="batch", ylabel="learning rate", ylim=(-0.005, 0.15))
-ax.set_title("scheduler.step() after each batch")
-ax.legend(loc="upper center", ncols=2)
+plot_two_cosines(per_batch, right)
 
 # sphinx_gallery_start_ignore
 assert abs(per_batch[10]) < 1e-9 and abs(per_batch[20] - 0.1) < 1e-9
@@ -155,13 +348,12 @@ assert all(right[i] > right[i + 1] for i in range(199))
 # sphinx_gallery_end_ignore
 
 # %%
-# The opposite mistake is as quiet: with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch, the rate
-# hardly decays. ``OneCycleLR``
-# at least raises an error, when it is stepped too often:
+# The opposite mistake gives no error either: with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch,
+# the rate hardly decays. ``OneCycleLR`` raises an error if it is stepped too often:
 
 messages = []
 try:
-    rates_used(lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=10), 11)
+    record_rates(lambda optimizer: OneCycleLR(optimizer, 0.1, total_steps=10), 11)
 except ValueError as error:
     messages.append(str(error))
     print("ValueError:", error)
@@ -185,7 +377,7 @@ optimizer.step()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     scheduler.step(0.73)
-print(textwrap.fill(f"UserWarning: {caught[0].message}".split(". During")[0], 88))
+print("UserWarning:", str(caught[0].message).split(". ")[0])
 print("rate:", scheduler.get_last_lr(), "  last_epoch:", scheduler.last_epoch)
 
 # sphinx_gallery_start_ignore
@@ -257,208 +449,6 @@ assert _optimizer.param_groups[0]["momentum"] == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ReduceLROnPlateau: when a metric stops improving
-# ------------------------------------------------
-# It has no fixed length. Give it the metric after each validation:
-# ``scheduler.step(loss)``. When the metric has not improved for more than ``patience`` calls in a row, the rate is multiplied
-# by ``factor``. The validation loss here is made up: it falls to a level that depends on the rate.
-
-optimizer = make_optimizer()
-scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=3)
-loss, history = 1.0, []
-for _ in range(24):
-    rate = optimizer.param_groups[0]["lr"]
-    optimizer.step()  # stands for one epoch of training
-    loss = max(0.6 * loss, rate**0.5)
-    history.append((rate, loss))
-    scheduler.step(loss)
-
-rates, losses = zip(*history, strict=True)
-
-# figure: Two curves over 24 epochs, on a logarithmic axis. The validation loss falls and stays at one level. Four epochs
-#   later the learning rate falls to a tenth, from 0.1 to 0.01. The loss falls again, stays, and the rate falls to 0.001, and
-#   so on.
-fig, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
-ax.step(range(24), rates, where="mid", label="learning rate")
-ax.plot(losses, ".--", label="validation loss")
-ax.set(xlabel="epoch", yscale="log")
-ax.set_title("The rate falls when the loss has stood still for 4 epochs")
-ax.legend(loc="lower left")
-
-# sphinx_gallery_start_ignore
-_drops = [i for i in range(1, 24) if rates[i] != rates[i - 1]]
-assert len(_drops) >= 3 and math.isclose(rates[_drops[0]], 0.01)
-for _drop in _drops:
-    _best = min(losses[: _drop - 4])
-    assert all(loss > _best * (1 - 1e-4) for loss in losses[_drop - 4 : _drop])
-_raised = []
-try:
-    scheduler.step()
-except TypeError as error:
-    _raised.append("missing 1 required positional argument: 'metrics'" in str(error))
-assert _raised == [True]
-_fell = {}
-for _mode in ("min", "max"):
-    _optimizer = make_optimizer()
-    _scheduler = ReduceLROnPlateau(_optimizer, mode=_mode, patience=3)
-    for _accuracy in range(60, 70):
-        _optimizer.step()
-        _scheduler.step(_accuracy / 100)
-    _fell[_mode] = _optimizer.param_groups[0]["lr"] < 0.1
-assert _fell == {"min": True, "max": False}
-_bad = []
-for _second in (0.99995, 0.9998):
-    _scheduler = ReduceLROnPlateau(make_optimizer())
-    _scheduler.step(1.0)
-    _scheduler.step(_second)
-    _bad.append(_scheduler.num_bad_epochs)
-assert _bad == [1, 0]
-for _loss, _options, _stays in (
-    (-1.0, {}, True),
-    (-1.0, {"threshold_mode": "abs"}, False),
-    (1.0, {}, False),
-    (0.0, {}, False),
-):
-    _optimizer = make_optimizer()
-    _scheduler = ReduceLROnPlateau(_optimizer, patience=3, **_options)
-    for _ in range(30):
-        _optimizer.step()
-        _scheduler.step(_loss)
-    assert (_optimizer.param_groups[0]["lr"] == 0.1) == _stays
-# sphinx_gallery_end_ignore
-
-# %%
-# For a positive metric, an improvement of less than 0.01 % does not count (``threshold``). For a negative one, such as a
-# negative log-likelihood below zero, say ``threshold_mode="abs"``: with the default, a loss that stays at -1 counts as better
-# in each epoch, and the rate never fell here. For an accuracy, say ``mode="max"``. With the default ``"min"`` the rate falls
-# although the accuracy rises.
-
-# %%
-# Resume from a checkpoint
-# ------------------------
-# The rate is stored with the optimizer, and the position in the schedule with the scheduler. Save
-# both. When you resume, the order counts, because many schedulers write their first rate into the optimizer when you
-# create them. Stop after 5 of
-# 10 steps, and look at the rates of the next three:
-
-
-def make():
-    optimizer = make_optimizer()
-    return optimizer, warmup_cosine(optimizer, warm=3, total=10)
-
-
-def go_on(optimizer, scheduler, steps):
-    used = []
-    for _ in range(steps):
-        used.append(round(optimizer.param_groups[0]["lr"], 4))
-        optimizer.step()
-        scheduler.step()
-    return used
-
-
-optimizer, scheduler = make()
-go_on(optimizer, scheduler, 5)
-saved = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
-saved = copy.deepcopy(saved)  # as torch.save and torch.load do
-resumed = {"never stopped": go_on(optimizer, scheduler, 3)}
-
-# %%
-# Create both, then load both:
-
-optimizer, scheduler = make()
-optimizer.load_state_dict(saved["optimizer"])
-scheduler.load_state_dict(saved["scheduler"])
-resumed["create both, then load both"] = go_on(optimizer, scheduler, 3)
-
-optimizer, scheduler = make()
-optimizer.load_state_dict(saved["optimizer"])
-resumed["scheduler not loaded"] = go_on(optimizer, scheduler, 3)
-
-optimizer = make_optimizer()
-optimizer.load_state_dict(saved["optimizer"])
-scheduler = warmup_cosine(optimizer, warm=3, total=10)
-scheduler.load_state_dict(saved["scheduler"])
-resumed["scheduler created after loading"] = go_on(optimizer, scheduler, 3)
-
-table = pd.DataFrame(resumed, index=["step 6", "step 7", "step 8"]).T
-
-# sphinx_gallery_start_ignore
-import io
-
-_right = resumed["never stopped"]
-assert resumed["create both, then load both"] == _right
-assert max(resumed["scheduler not loaded"]) > 5 * 0.1
-assert max(resumed["scheduler created after loading"]) < 0.2 * min(_right)
-_wrong_order = {}
-for _kind in (
-    lambda o: warmup_cosine(o, warm=3, total=10),
-    lambda o: LambdaLR(o, lambda step: 1 / (1 + step)),
-):
-    _optimizer = make_optimizer()
-    _scheduler = _kind(_optimizer)
-    go_on(_optimizer, _scheduler, 5)
-    _state = copy.deepcopy((_optimizer.state_dict(), _scheduler.state_dict()))
-    _on = go_on(_optimizer, _scheduler, 3)
-    _optimizer = make_optimizer()
-    _optimizer.load_state_dict(_state[0])
-    _scheduler = _kind(_optimizer)
-    _scheduler.load_state_dict(_state[1])
-    assert round(_scheduler.get_last_lr()[0], 4) == _on[0]
-    _late = go_on(_optimizer, _scheduler, 3)
-    _wrong_order[type(_scheduler).__name__] = [
-        a == b for a, b in zip(_on, _late, strict=True)
-    ]
-assert _wrong_order == {"SequentialLR": [False] * 3, "LambdaLR": [False, True, True]}
-assert 50 < max(resumed["scheduler not loaded"]) / 0.1 < 55
-_kinds = {
-    "one cycle": lambda o: OneCycleLR(o, 0.1, total_steps=10),
-    "cosine": lambda o: CosineAnnealingLR(o, 10),
-    "lambda": lambda o: LambdaLR(o, lambda step: 1 / (1 + step)),
-    "linear": lambda o: LinearLR(o, 0.1, total_iters=8),
-    "step": lambda o: StepLR(o, 2),
-    "plateau": lambda o: ReduceLROnPlateau(o, patience=0),
-}
-for _name, _kind in _kinds.items():
-    _metric = [1.0] if _name == "plateau" else []
-    for _first in ("optimizer", "scheduler"):
-        _optimizer = make_optimizer()
-        _scheduler = _kind(_optimizer)
-        _paths = []
-        for _part in range(2):
-            if _part:
-                _file = io.BytesIO()
-                _both = {"optimizer": _optimizer, "scheduler": _scheduler}
-                torch.save({k: v.state_dict() for k, v in _both.items()}, _file)
-                _file.seek(0)
-            for _branch in range(2 if _part else 1):
-                if _branch:
-                    _optimizer = make_optimizer()
-                    _scheduler = _kind(_optimizer)
-                    _both = {"optimizer": _optimizer, "scheduler": _scheduler}
-                    for _key in sorted(_both, reverse=_first == "scheduler"):
-                        _file.seek(0)
-                        _both[_key].load_state_dict(torch.load(_file)[_key])
-                _path = []
-                for _ in range(4):
-                    _path.append(_optimizer.param_groups[0]["lr"])
-                    _optimizer.step()
-                    _scheduler.step(*_metric)
-                _paths.append(_path)
-        assert _paths[1] == _paths[2] != _paths[0], _name
-_file = io.BytesIO()
-torch.save(saved, _file)
-_file.seek(0)
-assert torch.load(_file)["scheduler"] == saved["scheduler"]
-# sphinx_gallery_end_ignore
-table
-
-# %%
-# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: it reaches more than 50 times
-# the highest rate of the schedule. If the scheduler is created after the optimizer was loaded, it first writes its own first
-# rate. Here each following rate is computed from that small number, while ``get_last_lr()`` still returns the right one at
-# first. With ``LambdaLR`` only the first rate would be wrong. In both cases there is no error.
-
-# %%
 # Exercise
 # --------
 # Write the schedule of the first figure as one function of the step, for ``LambdaLR``, but let it start at a
@@ -477,7 +467,7 @@ def factor(step, warm=100, total=1000):
     return max(0.0, (total - step) / (total - warm))
 
 
-used = rates_used(lambda optimizer: LambdaLR(optimizer, factor), 1001)
+used = record_rates(lambda optimizer: LambdaLR(optimizer, factor), 1001)
 print([f"{used[step]:.4f}" for step in (0, 50, 100, 550, 1000)])
 
 # sphinx_gallery_start_ignore

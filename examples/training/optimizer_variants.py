@@ -157,6 +157,136 @@ table
 #   `the reference <https://docs.pytorch.org/docs/stable/optim.html>`__).
 
 # %%
+# LBFGS needs a closure
+# ---------------------
+# The other optimizers take one gradient and make one step. ``LBFGS`` estimates the curvature from earlier gradients, and tries
+# several points within one ``step``. For that it must be able to compute the loss and the gradient again: the *closure*.
+
+
+def rosenbrock(w):
+    return (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
+
+
+w = torch.tensor([-1.5, 2.0], requires_grad=True)
+optimizer = LBFGS([w], line_search_fn="strong_wolfe")
+losses = []
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = rosenbrock(w)
+    loss.backward()
+    losses.append(loss.item())
+    return loss
+
+
+for step in range(3):
+    returned = optimizer.step(closure)
+    after = rosenbrock(w).item()
+    print(f"step {step}: {len(losses)} calls, returned {returned:.4f}, now {after:.1e}")
+
+# sphinx_gallery_start_ignore
+assert losses[0] == 12.5 and after < 1e-6 and len(losses) < 100
+_w = torch.tensor([-1.5, 2.0], requires_grad=True)
+_optimizer = LBFGS([_w], line_search_fn="strong_wolfe")
+
+
+def _first():
+    _optimizer.zero_grad()
+    _loss = rosenbrock(_w)
+    _loss.backward()
+    return _loss
+
+
+for _ in range(2):
+    _before = rosenbrock(_w).item()
+    assert _optimizer.step(_first).item() == _before > rosenbrock(_w).item()
+# sphinx_gallery_end_ignore
+
+# %%
+# ``step`` returns the loss of its *first* call, at the point where it began. The same valley with Adam, which needs one
+# evaluation for each step:
+
+
+def with_adam(evaluations):
+    w = torch.tensor([-1.5, 2.0], requires_grad=True)
+    optimizer, losses = Adam([w], lr=0.1), []
+    for _ in range(evaluations):
+        optimizer.zero_grad()
+        loss = rosenbrock(w)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+adam = with_adam(200)
+
+# figure: The loss over the number of its evaluations, on a logarithmic axis. LBFGS reaches values below a millionth within 50
+#   evaluations, with some worse points on the way. Adam is still far above that after 200 evaluations.
+fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+ax.plot(losses, ".-", color="#2563eb", label="LBFGS")
+ax.plot(adam, "--", color="#c2410c", label="Adam, lr=0.1")
+ax.set(xlabel="evaluations of the loss", ylabel="loss", yscale="log")
+ax.set_title("LBFGS on a smooth function without noise")
+ax.legend()
+
+# sphinx_gallery_start_ignore
+assert min(losses[:50]) < 1e-6 < 1e-4 < min(adam)
+assert sorted(losses, reverse=True) != losses
+# sphinx_gallery_end_ignore
+
+# %%
+# The function is smooth, and each call returns the same loss for the same point. With mini-batches or dropout that is not so:
+# use one batch for all calls of a step, and switch dropout off. ``LBFGS`` also takes one parameter group only.
+#
+# Two closures that people write, and what happens:
+
+
+def closure_without(what):
+    w = torch.tensor([-1.5, 2.0], requires_grad=True)
+    optimizer = LBFGS([w], line_search_fn="strong_wolfe")
+
+    def closure():
+        if what != "zero_grad":
+            optimizer.zero_grad()
+        loss = rosenbrock(w)
+        loss.backward()
+        return None if what == "return" else loss
+
+    try:
+        for _ in range(3):
+            optimizer.step(closure)
+    except TypeError as error:
+        return f"TypeError: {error}"
+    return f"loss {rosenbrock(w).item():.1e}"
+
+
+for what in ("nothing", "zero_grad", "return"):
+    print(f"without {what:<10} {closure_without(what)}")
+
+# sphinx_gallery_start_ignore
+assert "not 'NoneType'" in closure_without("return")
+assert float(closure_without("zero_grad").split()[1]) > 0.1
+assert float(closure_without("nothing").split()[1]) < 1e-6
+_raised = []
+_w = torch.zeros(1, requires_grad=True)
+for _wrong in (
+    lambda: LBFGS([_w]).step(),
+    lambda: LBFGS([{"params": [_w]}, {"params": [torch.zeros(1, requires_grad=True)]}]),
+):
+    try:
+        _wrong()
+    except (TypeError, ValueError) as error:
+        _raised.append(str(error))
+assert len(_raised) == 2 and "required positional argument: 'closure'" in _raised[0]
+assert "doesn't support per-parameter options" in _raised[1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``zero_grad`` the gradients of all calls add up, and the search goes wrong without an error.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Both at once.** Choose one:
@@ -325,136 +455,6 @@ for _options, _fails in (({"foreach": True}, False), ({"fused": True}, True)):
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. ``SGD`` takes the sparse gradients of
 # ``nn.Embedding(..., sparse=True)``, but ``SGD(..., fused=True)`` raises an error. So does ``fused=True`` with complex weights,
 # and fused ``SGD`` with momentum if a parameter gets its first gradient after the others of its group.
-
-# %%
-# LBFGS needs a closure
-# ---------------------
-# The other optimizers take one gradient and make one step. ``LBFGS`` estimates the curvature from earlier gradients, and tries
-# several points within one ``step``. For that it must be able to compute the loss and the gradient again: the *closure*.
-
-
-def rosenbrock(w):
-    return (1 - w[0]) ** 2 + 100 * (w[1] - w[0] ** 2) ** 2
-
-
-w = torch.tensor([-1.5, 2.0], requires_grad=True)
-optimizer = LBFGS([w], line_search_fn="strong_wolfe")
-losses = []
-
-
-def closure():
-    optimizer.zero_grad()
-    loss = rosenbrock(w)
-    loss.backward()
-    losses.append(loss.item())
-    return loss
-
-
-for step in range(3):
-    returned = optimizer.step(closure)
-    after = rosenbrock(w).item()
-    print(f"step {step}: {len(losses)} calls, returned {returned:.4f}, now {after:.1e}")
-
-# sphinx_gallery_start_ignore
-assert losses[0] == 12.5 and after < 1e-6 and len(losses) < 100
-_w = torch.tensor([-1.5, 2.0], requires_grad=True)
-_optimizer = LBFGS([_w], line_search_fn="strong_wolfe")
-
-
-def _first():
-    _optimizer.zero_grad()
-    _loss = rosenbrock(_w)
-    _loss.backward()
-    return _loss
-
-
-for _ in range(2):
-    _before = rosenbrock(_w).item()
-    assert _optimizer.step(_first).item() == _before > rosenbrock(_w).item()
-# sphinx_gallery_end_ignore
-
-# %%
-# ``step`` returns the loss of its *first* call, at the point where it began. The same valley with Adam, which needs one
-# evaluation for each step:
-
-
-def with_adam(evaluations):
-    w = torch.tensor([-1.5, 2.0], requires_grad=True)
-    optimizer, losses = Adam([w], lr=0.1), []
-    for _ in range(evaluations):
-        optimizer.zero_grad()
-        loss = rosenbrock(w)
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    return losses
-
-
-adam = with_adam(200)
-
-# figure: The loss over the number of its evaluations, on a logarithmic axis. LBFGS reaches values below a millionth within 50
-#   evaluations, with some worse points on the way. Adam is still far above that after 200 evaluations.
-fig, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-ax.plot(losses, ".-", color="#2563eb", label="LBFGS")
-ax.plot(adam, "--", color="#c2410c", label="Adam, lr=0.1")
-ax.set(xlabel="evaluations of the loss", ylabel="loss", yscale="log")
-ax.set_title("LBFGS on a smooth function without noise")
-ax.legend()
-
-# sphinx_gallery_start_ignore
-assert min(losses[:50]) < 1e-6 < 1e-4 < min(adam)
-assert sorted(losses, reverse=True) != losses
-# sphinx_gallery_end_ignore
-
-# %%
-# The function is smooth, and each call returns the same loss for the same point. With mini-batches or dropout that is not so:
-# use one batch for all calls of a step, and switch dropout off. ``LBFGS`` also takes one parameter group only.
-#
-# Two closures that people write, and what happens:
-
-
-def closure_without(what):
-    w = torch.tensor([-1.5, 2.0], requires_grad=True)
-    optimizer = LBFGS([w], line_search_fn="strong_wolfe")
-
-    def closure():
-        if what != "zero_grad":
-            optimizer.zero_grad()
-        loss = rosenbrock(w)
-        loss.backward()
-        return None if what == "return" else loss
-
-    try:
-        for _ in range(3):
-            optimizer.step(closure)
-    except TypeError as error:
-        return f"TypeError: {error}"
-    return f"loss {rosenbrock(w).item():.1e}"
-
-
-for what in ("nothing", "zero_grad", "return"):
-    print(f"without {what:<10} {closure_without(what)}")
-
-# sphinx_gallery_start_ignore
-assert "not 'NoneType'" in closure_without("return")
-assert float(closure_without("zero_grad").split()[1]) > 0.1
-assert float(closure_without("nothing").split()[1]) < 1e-6
-_raised = []
-_w = torch.zeros(1, requires_grad=True)
-for _wrong in (
-    lambda: LBFGS([_w]).step(),
-    lambda: LBFGS([{"params": [_w]}, {"params": [torch.zeros(1, requires_grad=True)]}]),
-):
-    try:
-        _wrong()
-    except (TypeError, ValueError) as error:
-        _raised.append(str(error))
-assert len(_raised) == 2 and "required positional argument: 'closure'" in _raised[0]
-assert "doesn't support per-parameter options" in _raised[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# Without ``zero_grad`` the gradients of all calls add up, and the search goes wrong without an error.
 
 # %%
 # Exercise

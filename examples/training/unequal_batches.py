@@ -14,7 +14,7 @@ Gradient accumulation with batches of different sizes
 .. in-short::
 
    If your batches have different numbers of tokens, do not divide each mean loss by the number of batches. Sum the losses, and
-   divide by the tokens of the whole step. Here ``batches`` is a list of the batches of one step:
+   divide by the tokens of the whole step. ``batches`` is a list of the batches of one step:
 
    .. code-block:: python
 
@@ -31,16 +31,10 @@ Gradient accumulation with batches of different sizes
 # A token of a short batch counts too much
 # ----------------------------------------
 # You train a language model, and three batches make one step. Padding has the label -100, which ``cross_entropy`` ignores. So
-# the three batches have 7, 120 and 31 tokens that count.
-#
-# .. how-measured:: The model and the batches; then the weight of one token of each batch. It is the gradient of the whole loss
-#    with respect to the loss of this token.
+# the three batches have 7, 120 and 31 tokens that count. A usual loop divides each mean by 3:
 
-# sphinx_gallery_start_ignore
-import itertools
+import warnings
 
-# sphinx_gallery_end_ignore
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
@@ -49,13 +43,25 @@ torch.manual_seed(0)
 model = nn.Sequential(nn.Embedding(50, 16), nn.Tanh(), nn.Linear(16, 50)).double()
 
 
-def batch(tokens):
+def make_batch(tokens):
     words, labels = torch.randint(50, (2, 128))
     labels[tokens:] = -100  # padding
     return words, labels
 
 
-def weights(whole_loss):
+batches = [make_batch(7), make_batch(120), make_batch(31)]
+for words, labels in batches:
+    loss = cross_entropy(model(words), labels)  # the mean over this batch's tokens
+    (loss / 3).backward()
+
+# %%
+# .. how-measured:: The weight of one token of each batch: the gradient of the whole loss with respect to the loss of this
+# token.
+
+import matplotlib.pyplot as plt
+
+
+def weigh_one_token(whole_loss):
     each = [cross_entropy(model(w), y, reduction="none") for w, y in batches]
     counted = [y != -100 for _, y in batches]
     whole = whole_loss([losses[c] for losses, c in zip(each, counted, strict=True)])
@@ -63,7 +69,7 @@ def weights(whole_loss):
     return [g[c].unique().item() for g, c in zip(found, counted, strict=True)]
 
 
-def draw(found):
+def plot_weight_of_one_token(found):
     _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
     sizes = [(labels != -100).sum() for _, labels in batches]
     names = [f"{n} tokens: {w * 158:.2f}" for n, w in zip(sizes, found, strict=True)]
@@ -75,24 +81,14 @@ def draw(found):
     ax.legend(loc="lower right")
 
 
-batches = [batch(7), batch(120), batch(31)]
-
 # %%
-# A usual loop divides each mean by 3:
+# How much does one token count in this loop?
 
-import torch
-from torch import nn
-from torch.nn.functional import cross_entropy
-
-for words, labels in batches:
-    loss = cross_entropy(model(words), labels)  # the mean over this batch's tokens
-    (loss / 3).backward()
-
-divided_by_3 = weights(lambda losses: sum(one.mean() / 3 for one in losses))
+divided_by_3 = weigh_one_token(lambda losses: sum(one.mean() / 3 for one in losses))
 
 # figure: Three bars: how much one token counts, relative to one large batch. In the batch of 7 tokens it counts 7.52 times, in
 #   the batch of 120 tokens 0.44 times, in the batch of 31 tokens 1.70 times. A dashed line marks 1.
-draw(divided_by_3)
+plot_weight_of_one_token(divided_by_3)
 
 # sphinx_gallery_start_ignore
 _sizes = [int((labels != -100).sum()) for _, labels in batches]
@@ -100,7 +96,7 @@ assert _sizes == [7, 120, 31] and sum(_sizes) == 158
 for _weight, _size in zip(divided_by_3, _sizes, strict=True):
     assert abs(_weight - 1 / (3 * _size)) < 1e-12
 assert [round(w * 158, 2) for w in divided_by_3] == [7.52, 0.44, 1.7]
-for _w in weights(lambda losses: torch.cat(losses).mean()):
+for _w in weigh_one_token(lambda losses: torch.cat(losses).mean()):
     assert abs(_w - 1 / 158) < 1e-12
 # sphinx_gallery_end_ignore
 
@@ -112,7 +108,8 @@ for _w in weights(lambda losses: torch.cat(losses).mean()):
 # transformers passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept this number
 # still divided by the tokens of each batch, without a warning (`transformers#37766
 # <https://github.com/huggingface/transformers/issues/37766>`__).
-#
+
+# %%
 # Two loops that are right
 # ------------------------
 # **Count first.** Take the batches of the step from the loader, count their tokens, then sum the losses. Make them a list:
@@ -177,7 +174,11 @@ for loop in (count_first, count_on_the_way, means_divided_by_3):
 for _loop in (count_first, count_on_the_way):
     assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
 assert (means_divided_by_3() - right).norm() / right.norm() > 0.5
-_same = [batch(40), batch(40), batch(40)]  # with equal sizes there is no difference
+_same = [
+    make_batch(40),
+    make_batch(40),
+    make_batch(40),
+]  # with equal sizes there is no difference
 _kept, batches = batches, _same
 assert torch.allclose(means_divided_by_3(), large_batch(), rtol=1e-9, atol=1e-12)
 
@@ -199,7 +200,7 @@ batches = (_one for _one in _kept)  # a generator: nothing is left for the secon
 assert sum((_y != -100).sum() for _, _y in batches) == 158
 assert next(batches, None) is None
 _stream = iter(torch.utils.data.DataLoader(_kept, batch_size=None))
-batches = list(itertools.islice(_stream, 3))
+batches = [next(_stream) for _ in range(3)]
 assert torch.allclose(count_first(), right, rtol=1e-9, atol=1e-12)
 assert torch.allclose(count_on_the_way(), right, rtol=1e-9, atol=1e-12)
 assert list(_stream) == []
@@ -245,167 +246,6 @@ assert abs(cross_entropy(_zeros.float(), _y, reduction="sum") - 83_178) < 10
 #
 # In float16, the gradient of a sum may overflow where that of a mean does not. Count first there, and compute the loss in
 # float32: ``cross_entropy(logits.float(), …)``. A sum of losses above 65504 is ``inf`` in float16.
-
-# %%
-# What people get wrong
-# ---------------------
-# **The count and the loss use different labels.** Many language models shift the labels: they leave out the first label of each
-# row. Then count ``labels[:, 1:]``. If you pass ``ignore_index``, compare with that number instead of -100. If the logits have
-# the shape (rows, tokens, classes), pass ``logits.flatten(0, 1)`` and ``labels.flatten()``.
-#
-# **One backward at the end.** You can also add up the summed losses, divide once and call ``backward()`` once. The gradient is
-# right, but all graphs are kept until then, and the memory that accumulation should save is gone (`torchtune#1917
-# <https://github.com/meta-pytorch/torchtune/pull/1917>`__ took this back).
-#
-# .. how-measured:: A hook wraps each saved tensor, except parameters; weak references tell how many numbers are kept.
-
-# sphinx_gallery_start_ignore
-_rows = torch.randint(50, (4, 10), generator=torch.Generator().manual_seed(2))
-_logits = torch.randn(4, 10, 50, generator=torch.Generator().manual_seed(3))
-for _ignored in (-100, 7):
-    _rows[:, 7:] = _ignored
-    _shifted = _logits[:, :-1].flatten(0, 1), _rows[:, 1:].flatten()
-    _sum = cross_entropy(*_shifted, ignore_index=_ignored, reduction="sum")
-    _mean = cross_entropy(*_shifted, ignore_index=_ignored)
-    assert torch.allclose(_sum / (_rows[:, 1:] != _ignored).sum(), _mean)
-    assert not torch.allclose(_sum / (_rows != _ignored).sum(), _mean, rtol=0.05)
-try:
-    _refused = cross_entropy(_logits, _rows)  # the classes must be the second dimension
-except RuntimeError as error:
-    _refused = str(error)
-assert "Expected target size" in _refused
-# sphinx_gallery_end_ignore
-import weakref
-
-
-class Box:
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-
-def most_kept(one_backward):
-    own = {p.data_ptr() for p in model.parameters()}
-    alive, most, total = weakref.WeakSet(), 0, 0
-
-    def pack(tensor):
-        box = Box(tensor.detach())
-        if tensor.data_ptr() not in own:
-            alive.add(box)
-        return box
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box.tensor):
-        for words, labels in batches:
-            loss = cross_entropy(model(words), labels, reduction="sum") / 158
-            kept = {box.tensor.data_ptr(): box.tensor.numel() for box in alive}
-            most = max(most, sum(kept.values()))
-            total = total + loss if one_backward else loss.backward()
-        if one_backward:
-            total.backward()
-    return most
-
-
-# %%
-# The most numbers that the graphs keep at a time:
-
-print("backward for each batch:", most_kept(one_backward=False))
-print("one backward at the end:", most_kept(one_backward=True))
-
-# sphinx_gallery_start_ignore
-assert most_kept(one_backward=True) == 3 * most_kept(one_backward=False)
-_by_one = []
-for _one in (False, True):
-    model.zero_grad()
-    most_kept(_one)
-    _by_one.append(gradient())
-assert torch.allclose(*_by_one) and torch.allclose(_by_one[0], right)
-# sphinx_gallery_end_ignore
-
-# %%
-# **A batch without a token.** If all labels of a batch are -100, for example because truncation removed the answer, the mean is
-# 0 divided by 0. The loss is NaN, and so is the average that you log. The gradient is 0 here. With ``reduction="sum"``, the
-# loss is 0, and the batch adds nothing:
-
-words, labels = batch(0)
-for reduction in ("mean", "sum"):
-    model.zero_grad()
-    loss = cross_entropy(model(words), labels, reduction=reduction)
-    loss.backward()
-    print(f"{reduction:<4} loss {loss.item()}   gradient {gradient().norm().item()}")
-
-# sphinx_gallery_start_ignore
-assert loss == 0 and not gradient().any()
-model.zero_grad()
-_nan = cross_entropy(model(words), labels)
-_nan.backward()
-assert _nan.isnan() and not gradient().any() and (_nan + 1).isnan()
-_kept, batches = batches, [*batches, batch(0)]
-for _loop in (count_first, count_on_the_way):
-    assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
-batches = [batch(0), batch(0)]
-assert not count_first().any() and count_on_the_way().isnan().all()
-batches = _kept
-# sphinx_gallery_end_ignore
-
-# %%
-# If all batches of the step are like this, skip the step. ``count_on_the_way`` would divide 0 by 0, and all gradients become
-# NaN.
-#
-# **The logged loss.** The mean of the three mean losses is not the loss of the large batch either. Log the sum of the losses,
-# divided by the tokens.
-#
-# **The scheduler steps with each batch.** If the schedule counts steps of the optimizer, put ``scheduler.step()`` after
-# ``optimizer.step()``, outside the inner loop. Inside, this learning rate falls three times as fast. PyTorch gives a warning
-# only because the first call comes before ``optimizer.step()``:
-
-import warnings
-
-
-def learning_rate(after_each_batch):
-    optimizer = torch.optim.SGD(nn.Linear(4, 4).parameters(), lr=1.0)
-    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=30)
-    for _ in range(6):
-        for _ in batches:
-            # here: forward and backward
-            if after_each_batch:
-                scheduler.step()
-        optimizer.step()
-        if not after_each_batch:
-            scheduler.step()
-    return scheduler.get_last_lr()[0]
-
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    print(f"after each step:  {learning_rate(after_each_batch=False):.2f}")
-    print(f"after each batch: {learning_rate(after_each_batch=True):.2f}")
-print("\nUserWarning:", str(caught[0].message).split(". ")[0])
-
-# sphinx_gallery_start_ignore
-with warnings.catch_warnings(record=True) as _none:
-    warnings.simplefilter("always")
-    _right = learning_rate(after_each_batch=False)
-with warnings.catch_warnings(record=True) as _one:
-    warnings.simplefilter("always")
-    _wrong = learning_rate(after_each_batch=True)
-assert abs((1 - _wrong) - 3 * (1 - _right)) < 1e-9 and abs(_right - 0.82) < 1e-9
-assert len(_none) == 0 and len(_one) == len(caught) == 1
-_parameters = nn.Linear(4, 4).parameters()
-_optimizer = torch.optim.SGD(_parameters, lr=1.0)
-_scheduler = torch.optim.lr_scheduler.LinearLR(_optimizer, 1.0, 0.1, total_iters=30)
-with warnings.catch_warnings(record=True) as _none:
-    warnings.simplefilter("always")
-    _optimizer.step()  # after a first step of the optimizer, there is no warning
-    for _ in range(18):
-        _scheduler.step()
-assert len(_none) == 0 and abs(_scheduler.get_last_lr()[0] - _wrong) < 1e-9
-with torch.no_grad():
-    _losses = [cross_entropy(model(w), y, reduction="sum") for w, y in batches]
-    _means = [cross_entropy(model(w), y) for w, y in batches]
-    _words, _labels = (torch.cat(_both) for _both in zip(*batches, strict=True))
-    _large = cross_entropy(model(_words), _labels)
-assert torch.allclose(sum(_losses) / 158, _large, rtol=1e-9)
-assert not torch.allclose(sum(_means) / 3, _large, rtol=1e-3)
-# sphinx_gallery_end_ignore
 
 # %%
 # Several processes, other losses, batch normalization
@@ -496,6 +336,167 @@ assert _evaluated.norm() < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
+# What people get wrong
+# ---------------------
+# **The count and the loss use different labels.** Many language models shift the labels: they leave out the first label of each
+# row. Then count ``labels[:, 1:]``. If you pass ``ignore_index``, compare with that number instead of -100. If the logits have
+# the shape (rows, tokens, classes), pass ``logits.flatten(0, 1)`` and ``labels.flatten()``.
+#
+# **One backward at the end.** You can also add up the summed losses, divide once and call ``backward()`` once. The gradient is
+# right, but all graphs are kept until then, and the memory that accumulation should save is gone (`torchtune#1917
+# <https://github.com/meta-pytorch/torchtune/pull/1917>`__ took this back).
+#
+# .. how-measured:: A hook wraps each saved tensor, except parameters; weak references tell how many numbers are kept.
+
+# sphinx_gallery_start_ignore
+_rows = torch.randint(50, (4, 10), generator=torch.Generator().manual_seed(2))
+_logits = torch.randn(4, 10, 50, generator=torch.Generator().manual_seed(3))
+for _ignored in (-100, 7):
+    _rows[:, 7:] = _ignored
+    _shifted = _logits[:, :-1].flatten(0, 1), _rows[:, 1:].flatten()
+    _sum = cross_entropy(*_shifted, ignore_index=_ignored, reduction="sum")
+    _mean = cross_entropy(*_shifted, ignore_index=_ignored)
+    assert torch.allclose(_sum / (_rows[:, 1:] != _ignored).sum(), _mean)
+    assert not torch.allclose(_sum / (_rows != _ignored).sum(), _mean, rtol=0.05)
+try:
+    _refused = cross_entropy(_logits, _rows)  # the classes must be the second dimension
+except RuntimeError as error:
+    _refused = str(error)
+assert "Expected target size" in _refused
+# sphinx_gallery_end_ignore
+import weakref
+
+
+class Box:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def count_numbers_kept(one_backward):
+    own = {p.data_ptr() for p in model.parameters()}
+    alive, most, total = weakref.WeakSet(), 0, 0
+
+    def pack(tensor):
+        box = Box(tensor.detach())
+        if tensor.data_ptr() not in own:
+            alive.add(box)
+        return box
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box.tensor):
+        for words, labels in batches:
+            loss = cross_entropy(model(words), labels, reduction="sum") / 158
+            kept = {box.tensor.data_ptr(): box.tensor.numel() for box in alive}
+            most = max(most, sum(kept.values()))
+            total = total + loss if one_backward else loss.backward()
+        if one_backward:
+            total.backward()
+    return most
+
+
+# %%
+# The most numbers that the graphs keep at a time:
+
+print("backward for each batch:", count_numbers_kept(one_backward=False))
+print("one backward at the end:", count_numbers_kept(one_backward=True))
+
+# sphinx_gallery_start_ignore
+assert count_numbers_kept(one_backward=True) == 3 * count_numbers_kept(
+    one_backward=False
+)
+_by_one = []
+for _one in (False, True):
+    model.zero_grad()
+    count_numbers_kept(_one)
+    _by_one.append(gradient())
+assert torch.allclose(*_by_one) and torch.allclose(_by_one[0], right)
+# sphinx_gallery_end_ignore
+
+# %%
+# **A batch without a token.** If all labels of a batch are -100, for example because truncation removed the answer, the mean is
+# 0 divided by 0. The loss is NaN, and so is the average that you log. With ``reduction="sum"``, the
+# loss is 0, and the batch adds nothing:
+
+words, labels = make_batch(0)
+for reduction in ("mean", "sum"):
+    model.zero_grad()
+    loss = cross_entropy(model(words), labels, reduction=reduction)
+    loss.backward()
+    print(f"{reduction:<4} loss {loss.item()}   gradient {gradient().norm().item()}")
+
+# sphinx_gallery_start_ignore
+assert loss == 0 and not gradient().any()
+model.zero_grad()
+_nan = cross_entropy(model(words), labels)
+_nan.backward()
+assert _nan.isnan() and not gradient().any() and (_nan + 1).isnan()
+_kept, batches = batches, [*batches, make_batch(0)]
+for _loop in (count_first, count_on_the_way):
+    assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
+batches = [make_batch(0), make_batch(0)]
+assert not count_first().any() and count_on_the_way().isnan().all()
+batches = _kept
+# sphinx_gallery_end_ignore
+
+# %%
+# If all batches of the step are like this, skip the step. ``count_on_the_way`` would divide 0 by 0, and all gradients become
+# NaN.
+#
+# **The logged loss.** The mean of the three mean losses is not the loss of the large batch either. Log the sum of the losses,
+# divided by the tokens.
+#
+# **The scheduler steps with each batch.** If the schedule counts steps of the optimizer, put ``scheduler.step()`` after
+# ``optimizer.step()``, outside the inner loop. Inside, this learning rate falls three times as fast. PyTorch gives a warning
+# only because the first call comes before ``optimizer.step()``:
+
+
+def learning_rate(after_each_batch):
+    optimizer = torch.optim.SGD(nn.Linear(4, 4).parameters(), lr=1.0)
+    scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=30)
+    for _ in range(6):
+        for _ in batches:
+            # here: forward and backward
+            if after_each_batch:
+                scheduler.step()
+        optimizer.step()
+        if not after_each_batch:
+            scheduler.step()
+    return scheduler.get_last_lr()[0]
+
+
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(f"after each step:  {learning_rate(after_each_batch=False):.2f}")
+    print(f"after each batch: {learning_rate(after_each_batch=True):.2f}")
+print("\nUserWarning:", str(caught[0].message).split(". ")[0])
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as _none:
+    warnings.simplefilter("always")
+    _right = learning_rate(after_each_batch=False)
+with warnings.catch_warnings(record=True) as _one:
+    warnings.simplefilter("always")
+    _wrong = learning_rate(after_each_batch=True)
+assert abs((1 - _wrong) - 3 * (1 - _right)) < 1e-9 and abs(_right - 0.82) < 1e-9
+assert len(_none) == 0 and len(_one) == len(caught) == 1
+_parameters = nn.Linear(4, 4).parameters()
+_optimizer = torch.optim.SGD(_parameters, lr=1.0)
+_scheduler = torch.optim.lr_scheduler.LinearLR(_optimizer, 1.0, 0.1, total_iters=30)
+with warnings.catch_warnings(record=True) as _none:
+    warnings.simplefilter("always")
+    _optimizer.step()  # after a first step of the optimizer, there is no warning
+    for _ in range(18):
+        _scheduler.step()
+assert len(_none) == 0 and abs(_scheduler.get_last_lr()[0] - _wrong) < 1e-9
+with torch.no_grad():
+    _losses = [cross_entropy(model(w), y, reduction="sum") for w, y in batches]
+    _means = [cross_entropy(model(w), y) for w, y in batches]
+    _words, _labels = (torch.cat(_both) for _both in zip(*batches, strict=True))
+    _large = cross_entropy(model(_words), _labels)
+assert torch.allclose(sum(_losses) / 158, _large, rtol=1e-9)
+assert not torch.allclose(sum(_means) / 3, _large, rtol=1e-3)
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
 # Two batches make a step: one with 100 tokens, one with 10. You divide each mean loss by 2. How many times as much does a token
@@ -505,8 +506,8 @@ assert _evaluated.norm() < 1e-5
 #
 # A token of the long batch has the weight :math:`\frac{1}{2 \cdot 100}`, a token of the short one :math:`\frac{1}{2 \cdot 10}`:
 
-batches = [batch(100), batch(10)]
-long, short = weights(lambda losses: sum(one.mean() / 2 for one in losses))
+batches = [make_batch(100), make_batch(10)]
+long, short = weigh_one_token(lambda losses: sum(one.mean() / 2 for one in losses))
 print(f"long {long:.4f}   short {short:.4f}   ratio {short / long:.1f}")
 
 # predict: short / long -- How many times as much does a token of the short batch count?
