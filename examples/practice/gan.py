@@ -30,8 +30,40 @@ GAN: two optimizers, and where to detach
 # %%
 # Which .grad does each backward fill?
 # ------------------------------------
-# A generator ``G`` makes samples from noise. A discriminator ``D`` returns a logit for each sample: above 0 means "real". The
-# loss ``bce`` is ``binary_cross_entropy_with_logits``.
+# A generator ``G`` makes samples from noise. A discriminator ``D`` returns a logit for each sample: above 0 means "real":
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+bce = nn.functional.binary_cross_entropy_with_logits
+ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
+real = 3 + 0.5 * torch.randn(64, 1)
+
+G, D = nn.Linear(1, 1), nn.Linear(1, 1)
+fake = G(torch.randn(64, 1))
+g_loss = bce(D(fake), ones)
+g_loss.backward()
+
+# graph: g_loss -- Backward passes through the discriminator to reach G, and fills the .grad of both
+
+# sphinx_gallery_start_ignore
+torch.set_num_threads(1)  # small tensors: more threads do not help
+assert D.weight.grad.any() and D.bias.grad.any()
+assert G.weight.grad.any() and G.bias.grad.any()
+for _early in (True, False):  # frozen before the forward pass, or after it
+    _G, _D = nn.Linear(1, 1), nn.Linear(1, 1)
+    _D.requires_grad_(not _early)
+    _loss = bce(_D(_G(real)), ones)
+    _D.requires_grad_(False)
+    _loss.backward()
+    assert all(p.grad is not None for p in _G.parameters())
+    assert all(p.grad is None for p in _D.parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# Backward must pass through ``D`` to reach ``G``. On its way it fills the ``.grad`` of ``D`` with a gradient that you do not
+# want in the generator's step.
 #
 # .. how-measured:: For two networks with 256 hidden units, this code counts the nodes that run in backward, and the bytes that
 #    autograd has saved when the loss is ready (each storage once, without the weights).
@@ -39,15 +71,8 @@ GAN: two optimizers, and where to detach
 from weakref import WeakSet
 
 import pandas as pd
-import torch
-from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
 
-torch.set_num_threads(1)  # small tensors: more threads do not help
-torch.manual_seed(0)
-bce = nn.functional.binary_cross_entropy_with_logits
-ones, zeros = torch.ones(64, 1), torch.zeros(64, 1)
-real = 3 + 0.5 * torch.randn(64, 1)
 alive = WeakSet()
 
 
@@ -135,29 +160,41 @@ def without_graph(G, noise):
     return fake, fake
 
 
-table = tabulate(
-    {
-        "d_loss, D(fake)": [of_d(attached)],
-        "d_loss, D(fake.detach())": [of_d(detached)],
-        "d_loss, G under no_grad": [of_d(without_graph)],
-        "g_loss, D(fake)": [of_g(attached)],
-    }
-)
+def tabulate_losses():
+    return tabulate(
+        {
+            "d_loss, D(fake)": [of_d(attached)],
+            "d_loss, D(fake.detach())": [of_d(detached)],
+            "d_loss, G under no_grad": [of_d(without_graph)],
+            "g_loss, D(fake)": [of_g(attached)],
+        }
+    )
+
+
+def tabulate_generator_steps():
+    return tabulate(
+        {
+            "D(fake)": [of_g(attached)],
+            "D.requires_grad_(False)": [of_g(attached, True)],
+            "backward(inputs=list(G.parameters()))": [of_g(attached), True],
+            "D(fake.detach())": [of_g(detached)],
+            "G under no_grad": [of_g(without_graph)],
+        }
+    )
+
 
 # %%
 # One loss and its backward in each row:
 
-import torch
-from torch import nn
-
 # sphinx_gallery_start_ignore
-assert (table[["G.grad", "D.grad"]] == "yes").to_numpy().tolist() == [
+_table = tabulate_losses()
+assert (_table[["G.grad", "D.grad"]] == "yes").to_numpy().tolist() == [
     [True, True],
     [False, True],
     [False, True],
     [True, True],
 ]
-_nodes, _saved = table["nodes"].tolist(), table["KiB saved"].tolist()
+_nodes, _saved = _table["nodes"].tolist(), _table["KiB saved"].tolist()
 assert _nodes[1] == _nodes[2] < 0.7 * _nodes[0]
 assert _saved[0] == _saved[1] > _saved[2] and 120 < _saved[1] - _saved[2] < 140
 
@@ -169,34 +206,12 @@ def _dropped(G, noise):  # no name refers to the attached fake
 
 assert measured(of_d(_dropped)) == measured(of_d(without_graph))
 # sphinx_gallery_end_ignore
-table
+tabulate_losses()
 
 # %%
 # ``detach()`` keeps the gradient of ``d_loss`` out of ``G``, and backward runs fewer nodes. It saves no memory here: ``fake``
 # still has the graph of ``G``, for the generator's step. Under ``no_grad``, ``G`` saves nothing. Then you must compute ``fake``
 # again for the generator's step.
-#
-# The last row has no ``detach()``: backward must pass through ``D`` to reach ``G``. On its way it fills the ``.grad`` of ``D``
-# with a gradient that you do not want. The graph of this ``g_loss``, with one layer in each network:
-
-G, D = nn.Linear(1, 1), nn.Linear(1, 1)
-fake = G(torch.randn(64, 1))
-g_loss = bce(D(fake), ones)
-g_loss.backward()
-
-# graph: g_loss -- Backward passes through the discriminator to reach G, and fills the .grad of both
-
-# sphinx_gallery_start_ignore
-assert D.weight.grad.any() and D.bias.grad.any()
-assert G.weight.grad.any() and G.bias.grad.any()
-for _early in (True, False):  # frozen before the forward pass, or after it
-    _G, _D = nn.Linear(1, 1), nn.Linear(1, 1)
-    _D.requires_grad_(not _early)
-    _loss = bce(_D(_G(real)), ones)
-    _D.requires_grad_(False)
-    _loss.backward()
-    assert filled(_G) and not filled(_D)
-# sphinx_gallery_end_ignore
 
 # %%
 # One step of D, one step of G
@@ -249,6 +264,132 @@ assert round(bce(zeros, ones).item(), 2) == 0.69  # a logit of 0 is the probabil
 # %%
 # Do not wait for a loss of 0. If ``D`` gives each number the probability 0.5, ``d_loss`` is :math:`2 \ln 2 = 1.39`, and
 # ``g_loss`` is :math:`\ln 2 = 0.69`.
+
+# %%
+# Several forward passes, one backward
+# ------------------------------------
+# ``D`` runs twice before ``d_loss.backward()``. Each forward pass adds its own part to the graph. The gradient of the sum is
+# the sum of two gradients (asked in `the PyTorch forum
+# <https://discuss.pytorch.org/t/multiple-model-forward-followed-by-one-loss-backward/20868>`__):
+
+G, D, opt_g, opt_d = networks()
+fake = G(torch.randn(64, 1))
+
+(bce(D(real), ones) + bce(D(fake.detach()), zeros)).backward()
+of_sum = D[0].weight.grad.clone()
+
+D.zero_grad()
+bce(D(real), ones).backward()
+bce(D(fake.detach()), zeros).backward()
+print("equal:", torch.allclose(of_sum, D[0].weight.grad, atol=1e-6))
+
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(of_sum, D[0].weight.grad, atol=1e-6) and of_sum.any()
+_loss = bce(D(fake.detach()), zeros)
+(_of_fake,) = torch.autograd.grad(_loss, D[0].weight)
+D.zero_grad()
+bce(D(real), ones).backward()
+D.zero_grad()
+bce(D(fake.detach()), zeros).backward()
+assert torch.equal(D[0].weight.grad, _of_fake)
+assert not torch.allclose(_of_fake, of_sum, atol=1e-3)
+_D = nn.Sequential(nn.Linear(1, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
+_kept = []
+alive.clear()
+with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
+    for _given, _labels in ((real, ones), (fake.detach(), zeros)):
+        _loss = bce(_D(_given), _labels)
+        _kept.append(round(kept(_D.parameters()) / 1024))
+        _loss.backward()
+assert _kept == [129, 129] and measured(of_d(without_graph))["KiB saved"] == 258
+# sphinx_gallery_end_ignore
+
+# %%
+# Two backwards need less memory, if the first one comes before the second forward pass: with the wide ``D`` of the tables, 129
+# KiB at a time instead of 258. Do not call ``zero_grad()`` between them: that clears the gradient of the real numbers.
+
+# %%
+# Gradient penalty
+# ----------------
+# WGAN-GP adds a penalty to the loss of ``D``, which it calls the critic. At samples between real and fake, the gradient of
+# ``D`` with respect to its input should have the norm 1. The weights learn from this gradient:
+
+
+def penalty(D, real, fake, create_graph=True):
+    t = torch.rand(len(real), 1)  # one for each sample
+    between = (t * real + (1 - t) * fake.detach()).requires_grad_()
+    (grads,) = torch.autograd.grad(D(between).sum(), between, create_graph=create_graph)
+    return (grads.flatten(1).norm(dim=1) - 1).square().mean()
+
+
+for create_graph in (True, False):
+    torch.manual_seed(0)
+    D.zero_grad()
+    loss = (D(fake.detach()) - D(real)).mean()
+    loss = loss + 10 * penalty(D, real, fake, create_graph)
+    loss.backward()
+    norm = D[0].weight.grad.norm().item()
+    print(f"{create_graph!s:<6} loss {loss.item():.2f}, gradient {norm:.2f}")
+
+# sphinx_gallery_start_ignore
+_wasserstein = (D(fake.detach()) - D(real)).mean()
+_alone = torch.autograd.grad(_wasserstein, D[0].weight)[0].norm().item()
+assert abs(norm - _alone) < 1e-5
+_values = []
+for _create in (True, False):
+    torch.manual_seed(0)
+    _values.append(penalty(D, real, fake, _create).item())
+assert _values[0] == _values[1] > 0
+assert not penalty(D, real, fake, create_graph=False).requires_grad
+D.zero_grad()
+(_wasserstein.detach() + 10 * penalty(D, real, fake)).backward()
+assert D[0].weight.grad.norm() > 2 * norm
+_images = torch.randn(5, 3, 4, 4)
+assert _images.norm(dim=1).shape == (5, 4, 4) and _images.flatten(1).norm(
+    dim=1
+).shape == (5,)
+_t = torch.rand(5, 1, 1, 1)
+assert (_t * _images).shape == _images.shape
+_normed = nn.Sequential(nn.Linear(1, 16), nn.BatchNorm1d(16), nn.Linear(16, 1))
+for _critic, _mixes in ((D, False), (_normed, True)):
+    _matrix = torch.autograd.functional.jacobian(_critic, real[:4]).reshape(4, 4)
+    assert (_matrix - _matrix.diag().diag()).any() == _mixes
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``create_graph=True``, the loss has the same value, and :ref:`the penalty is a constant
+# <sphx_glr_gallery_differentiation_higher_order.py>`. For images, ``t`` needs the shape ``(N, 1, 1, 1)``. Without
+# ``flatten(1)``, ``norm(dim=1)`` returns a norm for each pixel (`pytorch-wgan#40
+# <https://github.com/Zeleni9/pytorch-wgan/issues/40>`__).
+
+# %%
+# BatchNorm and dropout in D
+# --------------------------
+# In ``train()``, each forward pass updates the running statistics of this BatchNorm, even if ``D`` is frozen:
+
+norm_d = nn.Sequential(nn.Linear(1, 16), nn.BatchNorm1d(16), nn.Linear(16, 1))
+norm_d(real)
+norm_d(fake.detach())
+norm_d.requires_grad_(False)
+norm_d(fake)
+print("updates in one iteration:", norm_d[1].num_batches_tracked.item())
+
+# sphinx_gallery_start_ignore
+assert norm_d[1].num_batches_tracked == 3
+_together = norm_d(torch.cat([real, fake.detach()]))
+assert (_together[:64] - norm_d(real)).abs().max() > 0.1
+norm_d.eval()
+_together = norm_d(torch.cat([real, fake.detach()]))
+assert torch.allclose(_together[:64], norm_d(real), atol=1e-5)
+_drop = nn.Sequential(nn.Linear(1, 16), nn.Dropout(), nn.Linear(16, 1))
+assert not torch.equal(_drop(fake), _drop(fake))
+# sphinx_gallery_end_ignore
+
+# %%
+# Two of the three are from fakes. Each batch is normalized by itself, so ``D(torch.cat([real, fake]))`` returns other logits
+# than two calls. With BatchNorm, the gradient in the penalty mixes the samples (`CycleGAN#513
+# <https://github.com/junyanz/pytorch-CycleGAN-and-pix2pix/pull/513>`__). Dropout draws a new mask in each call.
 
 # %%
 # What people get wrong
@@ -379,23 +520,15 @@ runs.map("{:.2f}".format)
 # step, measured as before:
 
 # sphinx_gallery_start_ignore
-table = tabulate(
-    {
-        "D(fake)": [of_g(attached)],
-        "D.requires_grad_(False)": [of_g(attached, True)],
-        "backward(inputs=list(G.parameters()))": [of_g(attached), True],
-        "D(fake.detach())": [of_g(detached)],
-        "G under no_grad": [of_g(without_graph)],
-    }
-)
-assert (table[["G.grad", "D.grad"]] == "yes").to_numpy().tolist() == [
+_table = tabulate_generator_steps()
+assert (_table[["G.grad", "D.grad"]] == "yes").to_numpy().tolist() == [
     [True, True],
     [True, False],
     [True, False],
     [False, True],
     [False, True],
 ]
-_nodes, _saved = table["nodes"].tolist(), table["KiB saved"].tolist()
+_nodes, _saved = _table["nodes"].tolist(), _table["KiB saved"].tolist()
 assert _nodes[0] - _nodes[1] == 6 == _nodes[0] - _nodes[2]
 assert _saved[0] == _saved[2] and 60 < _saved[0] - _saved[1] < 70
 _G, _D, _, _ = networks()
@@ -453,7 +586,7 @@ for _layer, _shape in ((nn.Linear(8, 8), (4, 8)), (nn.Conv2d(8, 8, 3), (4, 8, 5,
         _layer.requires_grad_(False)(_input)
     assert (_input.data_ptr() in _kept) == isinstance(_layer, nn.Conv2d)
 # sphinx_gallery_end_ignore
-table
+tabulate_generator_steps()
 
 # %%
 # The last two leave ``G`` untrained (such a ``detach()`` was in `image2reverb#37
@@ -543,130 +676,6 @@ assert not torch.allclose(_G.weight.grad, _wanted, rtol=1e-2)
 # ``g_loss.backward()`` raises :ref:`Trying to backward through the graph a second time
 # <sphx_glr_gallery_errors_backward_twice.py>`. Call ``detach()``: you do not need ``retain_graph=True``. For a second step of
 # ``G``, compute a new ``fake`` (`SinGAN#148 <https://github.com/tamarott/SinGAN/issues/148>`__).
-
-# %%
-# Several forward passes, one backward
-# ------------------------------------
-# ``D`` runs twice before ``d_loss.backward()``. Each forward pass adds its own part to the graph. The gradient of the sum is
-# the sum of two gradients (asked in `the PyTorch forum
-# <https://discuss.pytorch.org/t/multiple-model-forward-followed-by-one-loss-backward/20868>`__):
-
-D.zero_grad()
-(bce(D(real), ones) + bce(D(fake.detach()), zeros)).backward()
-of_sum = D[0].weight.grad.clone()
-
-D.zero_grad()
-bce(D(real), ones).backward()
-bce(D(fake.detach()), zeros).backward()
-print("equal:", torch.allclose(of_sum, D[0].weight.grad, atol=1e-6))
-
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(of_sum, D[0].weight.grad, atol=1e-6) and of_sum.any()
-_loss = bce(D(fake.detach()), zeros)
-(_of_fake,) = torch.autograd.grad(_loss, D[0].weight)
-D.zero_grad()
-bce(D(real), ones).backward()
-D.zero_grad()
-bce(D(fake.detach()), zeros).backward()
-assert torch.equal(D[0].weight.grad, _of_fake)
-assert not torch.allclose(_of_fake, of_sum, atol=1e-3)
-_D = nn.Sequential(nn.Linear(1, 256), nn.LeakyReLU(0.2), nn.Linear(256, 1))
-_kept = []
-alive.clear()
-with saved_tensors_hooks(Saved, lambda saved: saved.tensor):
-    for _given, _labels in ((real, ones), (fake.detach(), zeros)):
-        _loss = bce(_D(_given), _labels)
-        _kept.append(round(kept(_D.parameters()) / 1024))
-        _loss.backward()
-assert _kept == [129, 129] and measured(of_d(without_graph))["KiB saved"] == 258
-# sphinx_gallery_end_ignore
-
-# %%
-# Two backwards need less memory, if the first one comes before the second forward pass: with the wide ``D`` of the tables, 129
-# KiB at a time instead of 258. Do not call ``zero_grad()`` between them: that clears the gradient of the real numbers.
-
-# %%
-# Gradient penalty
-# ----------------
-# WGAN-GP adds a penalty to the loss of ``D``, which it calls the critic. At samples between real and fake, the gradient of
-# ``D`` with respect to its input should have the norm 1. The weights learn from this gradient:
-
-
-def penalty(D, real, fake, create_graph=True):
-    t = torch.rand(len(real), 1)  # one for each sample
-    between = (t * real + (1 - t) * fake.detach()).requires_grad_()
-    (grads,) = torch.autograd.grad(D(between).sum(), between, create_graph=create_graph)
-    return (grads.flatten(1).norm(dim=1) - 1).square().mean()
-
-
-for create_graph in (True, False):
-    torch.manual_seed(0)
-    D.zero_grad()
-    loss = (D(fake.detach()) - D(real)).mean()
-    loss = loss + 10 * penalty(D, real, fake, create_graph)
-    loss.backward()
-    norm = D[0].weight.grad.norm().item()
-    print(f"{create_graph!s:<6} loss {loss.item():.2f}, gradient {norm:.2f}")
-
-# sphinx_gallery_start_ignore
-_wasserstein = (D(fake.detach()) - D(real)).mean()
-_alone = torch.autograd.grad(_wasserstein, D[0].weight)[0].norm().item()
-assert abs(norm - _alone) < 1e-5
-_values = []
-for _create in (True, False):
-    torch.manual_seed(0)
-    _values.append(penalty(D, real, fake, _create).item())
-assert _values[0] == _values[1] > 0
-assert not penalty(D, real, fake, create_graph=False).requires_grad
-D.zero_grad()
-(_wasserstein.detach() + 10 * penalty(D, real, fake)).backward()
-assert D[0].weight.grad.norm() > 2 * norm
-_images = torch.randn(5, 3, 4, 4)
-assert _images.norm(dim=1).shape == (5, 4, 4) and _images.flatten(1).norm(
-    dim=1
-).shape == (5,)
-_t = torch.rand(5, 1, 1, 1)
-assert (_t * _images).shape == _images.shape
-_normed = nn.Sequential(nn.Linear(1, 16), nn.BatchNorm1d(16), nn.Linear(16, 1))
-for _critic, _mixes in ((D, False), (_normed, True)):
-    _matrix = torch.autograd.functional.jacobian(_critic, real[:4]).reshape(4, 4)
-    assert (_matrix - _matrix.diag().diag()).any() == _mixes
-# sphinx_gallery_end_ignore
-
-# %%
-# Without ``create_graph=True``, the loss has the same value, and :ref:`the penalty is a constant
-# <sphx_glr_gallery_differentiation_higher_order.py>`. For images, ``t`` needs the shape ``(N, 1, 1, 1)``. Without
-# ``flatten(1)``, ``norm(dim=1)`` returns a norm for each pixel (`pytorch-wgan#40
-# <https://github.com/Zeleni9/pytorch-wgan/issues/40>`__).
-
-# %%
-# BatchNorm and dropout in D
-# --------------------------
-# In ``train()``, each forward pass updates the running statistics of this BatchNorm, even if ``D`` is frozen:
-
-norm_d = nn.Sequential(nn.Linear(1, 16), nn.BatchNorm1d(16), nn.Linear(16, 1))
-norm_d(real)
-norm_d(fake.detach())
-norm_d.requires_grad_(False)
-norm_d(fake)
-print("updates in one iteration:", norm_d[1].num_batches_tracked.item())
-
-# sphinx_gallery_start_ignore
-assert norm_d[1].num_batches_tracked == 3
-_together = norm_d(torch.cat([real, fake.detach()]))
-assert (_together[:64] - norm_d(real)).abs().max() > 0.1
-norm_d.eval()
-_together = norm_d(torch.cat([real, fake.detach()]))
-assert torch.allclose(_together[:64], norm_d(real), atol=1e-5)
-_drop = nn.Sequential(nn.Linear(1, 16), nn.Dropout(), nn.Linear(16, 1))
-assert not torch.equal(_drop(fake), _drop(fake))
-# sphinx_gallery_end_ignore
-
-# %%
-# Two of the three are from fakes. Each batch is normalized by itself, so ``D(torch.cat([real, fake]))`` returns other logits
-# than two calls. With BatchNorm, the gradient in the penalty mixes the samples (`CycleGAN#513
-# <https://github.com/junyanz/pytorch-CycleGAN-and-pix2pix/pull/513>`__). Dropout draws a new mask in each call.
 
 # %%
 # Exercise

@@ -309,156 +309,6 @@ table
 # times as large. Both ways return one gradient of the size of ``shared`` for each loss.
 
 # %%
-# What people get wrong
-# ---------------------
-# **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*. Each entry is
-# the sum over the losses. PCGrad on this list compares the weight with the bias, not loss a with loss b (`Truxify#11390
-# <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
-
-loss_a, loss_b = two_losses()
-(loss_a + loss_b).backward()
-print([tuple(p.grad.shape) for p in shared])
-print("the sum:", torch.allclose(flat(p.grad for p in shared), grad_a + grad_b))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(flat(p.grad for p in shared), grad_a + grad_b, atol=1e-5)
-assert len([p.grad for p in shared]) == 2 == len(shared)
-# sphinx_gallery_end_ignore
-
-# %%
-# **The parameters of the heads are in the list.** Loss a does not use head b:
-
-every = [*shared, *head_a.parameters(), *head_b.parameters()]
-loss_a, loss_b = two_losses()
-try:
-    torch.autograd.grad(loss_a, every, retain_graph=True)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-
-# sphinx_gallery_start_ignore
-assert "allow_unused=True" in message
-message = ""
-# sphinx_gallery_end_ignore
-
-# %%
-# With ``allow_unused=True`` the gradients of head b are ``None``, and with ``materialize_grads=True`` they are zeros. Now the
-# vectors have equal lengths, but each norm contains a head:
-
-options = {"retain_graph": True, "materialize_grads": True}
-long_a = flat(torch.autograd.grad(loss_a, every, **options))
-long_b = flat(torch.autograd.grad(loss_b, every, **options))
-print(f"cosine with the heads: {cosine_similarity(long_a, long_b, dim=0):.2f}")
-print(f"cosine of the trunk:   {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
-
-# sphinx_gallery_start_ignore
-assert all(
-    long.norm() > 1.1 * g.norm() for long, g in ((long_a, grad_a), (long_b, grad_b))
-)
-_frozen = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
-_frozen[0].requires_grad_(False)
-_alone = _frozen(x).mean()
-for _option in ("allow_unused", "materialize_grads"):
-    assert "does not require grad" in _message(
-        lambda: torch.autograd.grad(
-            _alone,
-            list(_frozen.parameters()),
-            retain_graph=True,
-            **{_option: True},  # noqa: B023
-        )
-    )
-_kept = [p for p in _frozen.parameters() if p.requires_grad]
-assert len(torch.autograd.grad(_alone, _kept)) == 2
-_unused = torch.autograd.grad(loss_a, every, retain_graph=True, allow_unused=True)
-assert [g is None for g in _unused] == [False] * 4 + [True] * 2
-assert long_a.shape == long_b.shape and not long_a[-7:].any()
-assert torch.allclose(long_a @ long_b, grad_a @ grad_b, rtol=1e-4)
-assert abs(cosine_similarity(long_a, long_b, dim=0)) < 0.3
-_both = torch.autograd.grad(
-    torch.stack(two_losses()), every, unit, is_grads_batched=True
-)
-assert not _both[2][1].any() and not _both[4][0].any() and _both[2][0].any()
-# sphinx_gallery_end_ignore
-
-# %%
-# The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone. A
-# frozen parameter raises an error with both options: keep only those with ``requires_grad``.
-
-# %%
-# **The heads are not trained.** ``torch.autograd.grad`` fills no ``.grad``, and ``SGD`` or ``Adam`` skips a parameter whose
-# ``.grad`` is ``None``. Fill the heads with ``backward(inputs=...)``, as in the loop below.
-#
-# **The first call has no** ``retain_graph=True``. Then the second one raises an error:
-# :ref:`sphx_glr_gallery_errors_backward_twice.py`.
-#
-# **A hook branches on a value.** The batched call refuses an ``if`` on a tensor:
-
-h = trunk(x)
-h.register_hook(lambda g: g / g.norm() if g.norm() > 1 else g)
-losses = torch.stack([head_a(h).mean(), head_b(h).mean()])
-try:
-    torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-
-# sphinx_gallery_start_ignore
-assert "is_nonzero" in message
-message = ""
-
-
-def _refused(hook):
-    h = trunk(x)
-    h.register_hook(hook)
-    both = torch.stack([head_a(h).mean(), head_b(h).mean()])
-    for loss in both:
-        torch.autograd.grad(loss, shared, retain_graph=True)
-    try:
-        torch.autograd.grad(both, shared, unit, is_grads_batched=True)
-    except RuntimeError as error:
-        return str(error)
-    return ""
-
-
-for _make in (
-    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
-    lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.1),
-    lambda p: torch.optim.AdamW(p, 0.1),
-    lambda p: torch.optim.RMSprop(p, 0.1),
-    lambda p: torch.optim.Adagrad(p, 0.1),
-    lambda p: torch.optim.NAdam(p, 0.1),
-    lambda p: torch.optim.Adadelta(p, 0.1),
-):
-    _p, _q = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    _optimizer = _make([_p, _q])
-    torch.autograd.grad(_p.sum(), _p)
-    _q.grad = torch.ones(2)
-    _optimizer.step()
-    assert _p.grad is None and torch.equal(_p, torch.ones(2))
-    assert not torch.equal(_q, torch.ones(2))
-assert "aten::item" in _refused(lambda g: g * g.norm().item())
-assert "random" in _refused(lambda g: g + torch.randn_like(g))
-assert _refused(lambda g: torch.from_numpy(g.numpy()))
-assert not _refused(lambda g: g / g.norm().clamp(min=1))
-_table = nn.Embedding(4, 3, sparse=True)
-_out = _table(torch.arange(3))
-_sparse = torch.stack([_out.sum(), _out.square().sum()])
-torch.autograd.grad(_sparse[0], _table.weight, retain_graph=True)
-_sparse_refused = []
-try:
-    torch.autograd.grad(_sparse, _table.weight, unit, is_grads_batched=True)
-except (NotImplementedError, RuntimeError) as _error:
-    _sparse_refused.append(str(_error))
-assert len(_sparse_refused) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. ``.item()``, ``.numpy()`` and random numbers
-# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all. The batched
-# call also fails after ``torch.compile`` with its default backend (`pytorch#138422
-# <https://github.com/pytorch/pytorch/issues/138422>`__).
-
-# %%
 # PCGrad in ten lines
 # -------------------
 # PCGrad removes from each gradient the part that points against another one, and then adds them:
@@ -540,6 +390,7 @@ assert after["sum"][1] < min(after["PCGrad"][1], after["balanced"][1])
 # remain (asked in `PCGrad#9
 # <https://github.com/tianheyu927/PCGrad/issues/9>`__). In a training loop, the heads get their gradients from ``backward``:
 
+every = [*shared, *head_a.parameters(), *head_b.parameters()]
 optimizer = torch.optim.Adam(every, lr=0.01)
 heads = every[2:]
 for _ in range(50):
@@ -655,7 +506,8 @@ assert _opposite > 0
 
 # %%
 # Here the ratio of the norms is close, and the cosine is not. The two cosines can even differ in sign.
-#
+
+# %%
 # Weights: the ratio counts
 # -------------------------
 # Adam divides an average of the gradient by its typical size. If you multiply the *total* loss by 10, the factor cancels. If
@@ -720,6 +572,160 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it does not
 # cancel if the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it
 # does.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*. Each entry is
+# the sum over the losses. PCGrad on this list compares the weight with the bias, not loss a with loss b (`Truxify#11390
+# <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
+
+for p in shared:
+    p.grad = None
+loss_a, loss_b = two_losses()
+grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
+grad_b = flat(torch.autograd.grad(loss_b, shared, retain_graph=True))
+(loss_a + loss_b).backward()
+print([tuple(p.grad.shape) for p in shared])
+print("the sum:", torch.allclose(flat(p.grad for p in shared), grad_a + grad_b))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(flat(p.grad for p in shared), grad_a + grad_b, atol=1e-5)
+assert len([p.grad for p in shared]) == 2 == len(shared)
+# sphinx_gallery_end_ignore
+
+# %%
+# **The parameters of the heads are in the list.** Loss a does not use head b:
+
+every = [*shared, *head_a.parameters(), *head_b.parameters()]
+loss_a, loss_b = two_losses()
+try:
+    torch.autograd.grad(loss_a, every, retain_graph=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "allow_unused=True" in message
+message = ""
+# sphinx_gallery_end_ignore
+
+# %%
+# With ``allow_unused=True`` the gradients of head b are ``None``, and with ``materialize_grads=True`` they are zeros. Now the
+# vectors have equal lengths, but each norm contains a head:
+
+options = {"retain_graph": True, "materialize_grads": True}
+long_a = flat(torch.autograd.grad(loss_a, every, **options))
+long_b = flat(torch.autograd.grad(loss_b, every, **options))
+print(f"cosine with the heads: {cosine_similarity(long_a, long_b, dim=0):.2f}")
+print(f"cosine of the trunk:   {cosine_similarity(grad_a, grad_b, dim=0):.2f}")
+
+# sphinx_gallery_start_ignore
+assert all(
+    long.norm() > 1.1 * g.norm() for long, g in ((long_a, grad_a), (long_b, grad_b))
+)
+_frozen = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 1))
+_frozen[0].requires_grad_(False)
+_alone = _frozen(x).mean()
+for _option in ("allow_unused", "materialize_grads"):
+    assert "does not require grad" in _message(
+        lambda: torch.autograd.grad(
+            _alone,
+            list(_frozen.parameters()),
+            retain_graph=True,
+            **{_option: True},  # noqa: B023
+        )
+    )
+_kept = [p for p in _frozen.parameters() if p.requires_grad]
+assert len(torch.autograd.grad(_alone, _kept)) == 2
+_unused = torch.autograd.grad(loss_a, every, retain_graph=True, allow_unused=True)
+assert [g is None for g in _unused] == [False] * 4 + [True] * 2
+assert long_a.shape == long_b.shape and not long_a[-7:].any()
+assert torch.allclose(long_a @ long_b, grad_a @ grad_b, rtol=1e-4)
+assert abs(cosine_similarity(long_a, long_b, dim=0)) < 0.3
+_both = torch.autograd.grad(
+    torch.stack(two_losses()), every, unit, is_grads_batched=True
+)
+assert not _both[2][1].any() and not _both[4][0].any() and _both[2][0].any()
+# sphinx_gallery_end_ignore
+
+# %%
+# The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone. A
+# frozen parameter raises an error with both options: keep only those with ``requires_grad``.
+
+# %%
+# **The heads are not trained.** ``torch.autograd.grad`` fills no ``.grad``, and ``SGD`` or ``Adam`` skips a parameter whose
+# ``.grad`` is ``None``. Fill the heads with ``backward(inputs=...)``, as in the loop of PCGrad.
+#
+# **The first call has no** ``retain_graph=True``. Then the second one raises an error:
+# :ref:`sphx_glr_gallery_errors_backward_twice.py`.
+#
+# **A hook branches on a value.** The batched call refuses an ``if`` on a tensor:
+
+h = trunk(x)
+h.register_hook(lambda g: g / g.norm() if g.norm() > 1 else g)
+losses = torch.stack([head_a(h).mean(), head_b(h).mean()])
+try:
+    torch.autograd.grad(losses, shared, unit, is_grads_batched=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "is_nonzero" in message
+message = ""
+
+
+def _refused(hook):
+    h = trunk(x)
+    h.register_hook(hook)
+    both = torch.stack([head_a(h).mean(), head_b(h).mean()])
+    for loss in both:
+        torch.autograd.grad(loss, shared, retain_graph=True)
+    try:
+        torch.autograd.grad(both, shared, unit, is_grads_batched=True)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+for _make in (
+    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.1),
+    lambda p: torch.optim.Adam(p, 0.1, weight_decay=0.1),
+    lambda p: torch.optim.AdamW(p, 0.1),
+    lambda p: torch.optim.RMSprop(p, 0.1),
+    lambda p: torch.optim.Adagrad(p, 0.1),
+    lambda p: torch.optim.NAdam(p, 0.1),
+    lambda p: torch.optim.Adadelta(p, 0.1),
+):
+    _p, _q = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    _optimizer = _make([_p, _q])
+    torch.autograd.grad(_p.sum(), _p)
+    _q.grad = torch.ones(2)
+    _optimizer.step()
+    assert _p.grad is None and torch.equal(_p, torch.ones(2))
+    assert not torch.equal(_q, torch.ones(2))
+assert "aten::item" in _refused(lambda g: g * g.norm().item())
+assert "random" in _refused(lambda g: g + torch.randn_like(g))
+assert _refused(lambda g: torch.from_numpy(g.numpy()))
+assert not _refused(lambda g: g / g.norm().clamp(min=1))
+_table = nn.Embedding(4, 3, sparse=True)
+_out = _table(torch.arange(3))
+_sparse = torch.stack([_out.sum(), _out.square().sum()])
+torch.autograd.grad(_sparse[0], _table.weight, retain_graph=True)
+_sparse_refused = []
+try:
+    torch.autograd.grad(_sparse, _table.weight, unit, is_grads_batched=True)
+except (NotImplementedError, RuntimeError) as _error:
+    _sparse_refused.append(str(_error))
+assert len(_sparse_refused) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. ``.item()``, ``.numpy()`` and random numbers
+# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all. The batched
+# call also fails after ``torch.compile`` with its default backend (`pytorch#138422
+# <https://github.com/pytorch/pytorch/issues/138422>`__).
 
 # %%
 # Exercise

@@ -262,6 +262,187 @@ assert not _Closed.apply(x.detach()).requires_grad
 # (The hook fails at the undefined gradient that :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` would also send.)
 
 # %%
+# A root or an argmin: record one Newton step
+# -------------------------------------------
+# If ``z`` is a root of ``F``, its gradient needs one solve with the Jacobian of ``F``. A recorded Newton step has this solve,
+# without a hook or a Function:
+
+
+def attach(F, z):
+    n = z.numel()  # z has any shape
+    J = torch.func.jacrev(F)(z).detach().reshape(n, n)
+    return z - torch.linalg.solve(J, F(z).flatten()).view_as(z)
+
+
+# sphinx_gallery_start_ignore
+for _shape in ((), (1,), (0,), (3, 2), (2, 2), (2, 1, 3)):
+    _t = (1 + torch.rand(_shape)).requires_grad_()
+    for _s in (_t, _t.mT if len(_shape) > 1 else _t, _t.expand(2, *_shape)):
+        _z = attach(lambda z, s=_s: z**2 - s, _s.detach().sqrt())
+        assert _z.shape == _s.shape
+        _pair = [
+            grad(z.pow(3).sum(), _t, retain_graph=True)[0] for z in (_z, _s.sqrt())
+        ]
+        assert torch.allclose(*_pair)
+
+
+def _per_sample(x, z):
+    return torch.func.vmap(lambda x, z: attach(lambda z: z - f(z, W, x), z))(x, z)
+
+
+with torch.no_grad():
+    solution = unrolled(W, x, 80)
+assert error(gradient(_per_sample(x, solution))) < 1e-14
+_few = x[:3].detach()
+_pair = [
+    gradient(m(_few, solution[:3]))
+    for m in (_per_sample, lambda x, z: attach(lambda z: z - f(z, W, x), z))
+]
+assert torch.allclose(*_pair, atol=1e-12) and _pair[0].norm() > 1
+for _context in (torch.no_grad, torch.inference_mode):
+    with _context():
+        assert attach(lambda z: z**2 - 2, torch.tensor(2.0).sqrt()) ** 2 - 2 < 1e-14
+# sphinx_gallery_end_ignore
+
+# %%
+# For a batch, call ``attach`` in ``torch.func.vmap``: it makes one ``J`` per sample, not one for all.
+#
+# At an argmin without constraints, ``F`` is the gradient of the objective. Here the strength ``lam`` of a penalty gets its
+# gradient from a validation loss:
+
+from torch.nn.functional import softplus
+
+torch.manual_seed(0)
+rows, labels = torch.randn(2, 40, 5), torch.randint(0, 2, (2, 40)) * 2.0 - 1
+
+
+def objective(w, lam):
+    return softplus(-labels[0] * (rows[0] @ w)).sum() + lam * w.square().sum()
+
+
+def minimize(lam):
+    w = torch.zeros(5)
+    for _ in range(200):
+        w = w - 0.05 * torch.func.grad(objective)(w, lam)
+    return w
+
+
+def validation(w):
+    return softplus(-labels[1] * (rows[1] @ w)).mean()
+
+
+lam = torch.tensor(1.0, requires_grad=True)
+with torch.no_grad():
+    w = minimize(lam)
+w = attach(lambda w: torch.func.grad(objective)(w, lam), w)
+print(f"implicit:   {grad(validation(w), lam)[0].item():.6f}")
+
+values = [validation(minimize(1 + h)).item() for h in (-1e-4, 1e-4)]
+print(f"difference: {(values[1] - values[0]) / 2e-4:.6f}")
+
+# sphinx_gallery_start_ignore
+_found = grad(
+    validation(attach(lambda w: torch.func.grad(objective)(w, lam), w.detach())), lam
+)[0]
+assert abs(_found.item() - (values[1] - values[0]) / 2e-4) < 1e-8 and abs(_found) > 1e-4
+assert torch.allclose(grad(validation(minimize(lam)), lam)[0], _found, rtol=1e-9)
+# a solver that calls backward()
+
+
+def _train(lam):
+    w = torch.zeros(5, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.05)
+    for _ in range(200):
+        optimizer.zero_grad()
+        objective(w, lam).backward()
+        optimizer.step()
+    return w
+
+
+_raised = []
+try:
+    with torch.no_grad():
+        _train(lam)
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1 and "does not require grad" in _raised[0]
+_w = _train(lam.detach()).detach()
+assert lam.grad is None
+_w = attach(lambda w: torch.func.grad(objective)(w, lam), _w)
+assert torch.allclose(grad(validation(_w), lam)[0], _found, rtol=1e-9)
+_train(lam)
+assert lam.grad.abs() > 1  # so lam is detached as well
+lam.grad = None
+# at a bound, or at the kink of a 1-norm, this gradient is wrong
+_t = torch.tensor([-1.0, 2.0], requires_grad=True)
+_w = attach(lambda w: 2 * (w - _t), _t.detach().clamp(min=0))
+assert grad(_w.sum(), _t)[0].tolist() == [1, 1]
+assert grad(_t.clamp(min=0).sum(), _t)[0].tolist() == [0, 1]
+_t = torch.tensor([0.3, 2.0], requires_grad=True)
+_w = attach(lambda w: w - _t + 0.5 * w.sign(), torch.tensor([0.0, 1.5]))
+assert grad(_w.sum(), _t)[0].tolist() == [1, 1]  # it is [0, 1]
+# a penalty makes a singular J regular
+_A, _b = torch.randn(2, 5), torch.randn(2, requires_grad=True)
+for _lam in (0.0, 0.1):
+    _J = _A.T @ _A + _lam * torch.eye(5)
+    assert torch.linalg.matrix_rank(_J) == (5 if _lam else 2)
+# a fixed point in this form, a complex linear system, and the second derivative
+_one = unrolled(small_W, small[1][:1], 200)[0].detach()
+_by_step = attach(lambda z: z - f(z[None], small_W, small[1][:1])[0], _one)
+_by_loop = unrolled(small_W, small[1][:1], 200)[0]
+for _leaf in small[:2]:
+    _pair = [
+        grad(z.square().sum(), _leaf, retain_graph=True)[0]
+        for z in (_by_step, _by_loop)
+    ]
+    assert torch.allclose(*_pair, atol=1e-12)
+_early = unrolled(small_W, small[1][:1], 1)[0].detach()  # it has not converged
+_by_step = attach(lambda z: z - f(z[None], small_W, small[1][:1])[0], _early)
+_pair = [grad(z.sum(), small_W)[0] for z in (_by_step, _by_loop)]
+assert (_pair[0] - _pair[1]).norm() > 0.01 * _pair[1].norm()
+for _dtype in (torch.float64, torch.complex128):
+    _A = (torch.randn(4, 4, dtype=_dtype) + 4 * torch.eye(4)).requires_grad_()
+    _b, _v = (
+        torch.randn(4, dtype=_dtype, requires_grad=True),
+        torch.randn(4, dtype=_dtype),
+    )
+    _x = torch.linalg.solve(_A, _b)
+    _dA, _db = grad(_x, (_A, _b), _v)
+    _u = torch.linalg.solve(_A.mH, _v)
+    assert torch.allclose(_db, _u) and torch.allclose(_dA, -torch.outer(_u, _x.conj()))
+assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
+# sphinx_gallery_end_ignore
+
+# %%
+# With a bound on ``w`` or a 1-norm in the objective, this gradient can be wrong. A solver that calls ``backward()`` raises an
+# error under ``no_grad``. Instead, pass it ``lam.detach()``, and detach its result.
+
+# %%
+# What to do when
+# ---------------
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 45 55
+#
+#    * - you have
+#      - do
+#    * - few iterations
+#      - record them, perhaps with :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>`
+#    * - a root, an argmin or a fixed point, and ``J`` fits in memory
+#      - ``attach``: one recorded Newton step
+#    * - a contraction, and ``J`` is too large
+#      - the hook, with an iteration in backward
+#    * - second derivatives
+#      - record the loop, or a Function that passes ``gradgradcheck``
+#    * - no time for a solve in backward
+#      - one recorded step, after you measured its error
+#    * - a linear system
+#      - ``torch.linalg.solve``: its backward is a solve with the conjugate transpose
+#    * - a large residual, or a singular ``J``
+#      - a better solver, a smaller norm of ``W`` or a penalty in the objective: there is no gradient to trust
+
+# %%
 # What people get wrong
 # ---------------------
 # **No recorded step.** The result of ``no_grad`` has no graph. With a layer behind it there is no error, and ``W`` learns
@@ -571,193 +752,15 @@ print("unrolled {:.4f}, Function {:.4f}, hook {:.4f}".format(*second.values()))
 # sphinx_gallery_start_ignore
 _right, _function, _hook = second.values()
 assert abs(_right - _function) < 1e-9 and abs(_right - _hook) > 0.5
+_twice = attach(lambda z: z - f(z[None], a, b)[0], unrolled(a, b, 100)[0].detach())
+_first = grad(_twice, b, create_graph=True)[0]
+assert abs(grad(_first, b)[0].item() - _right) > 0.5
 assert torch.autograd.gradgradcheck(Equilibrium.apply, small)
 # sphinx_gallery_end_ignore
 
 # %%
 # If your backward calls ``autograd.grad`` at a detached ``z`` as well, :ref:`forbid the second derivative
 # <sphx_glr_gallery_functions_double_backward.py>`.
-
-# %%
-# A root or an argmin: record one Newton step
-# -------------------------------------------
-# If ``z`` is a root of ``F``, its gradient needs one solve with the Jacobian of ``F``. A recorded Newton step has this solve,
-# without a hook or a Function:
-
-
-def attach(F, z):
-    n = z.numel()  # z has any shape
-    J = torch.func.jacrev(F)(z).detach().reshape(n, n)
-    return z - torch.linalg.solve(J, F(z).flatten()).view_as(z)
-
-
-# sphinx_gallery_start_ignore
-for _shape in ((), (1,), (0,), (3, 2), (2, 2), (2, 1, 3)):
-    _t = (1 + torch.rand(_shape)).requires_grad_()
-    for _s in (_t, _t.mT if len(_shape) > 1 else _t, _t.expand(2, *_shape)):
-        _z = attach(lambda z, s=_s: z**2 - s, _s.detach().sqrt())
-        assert _z.shape == _s.shape
-        _pair = [
-            grad(z.pow(3).sum(), _t, retain_graph=True)[0] for z in (_z, _s.sqrt())
-        ]
-        assert torch.allclose(*_pair)
-
-
-def _per_sample(x, z):
-    return torch.func.vmap(lambda x, z: attach(lambda z: z - f(z, W, x), z))(x, z)
-
-
-assert error(gradient(_per_sample(x, solution))) < 1e-14
-_few = x[:3].detach()
-_pair = [
-    gradient(m(_few, solution[:3]))
-    for m in (_per_sample, lambda x, z: attach(lambda z: z - f(z, W, x), z))
-]
-assert torch.allclose(*_pair, atol=1e-12) and _pair[0].norm() > 1
-for _context in (torch.no_grad, torch.inference_mode):
-    with _context():
-        assert attach(lambda z: z**2 - 2, torch.tensor(2.0).sqrt()) ** 2 - 2 < 1e-14
-# sphinx_gallery_end_ignore
-
-# %%
-# For a batch, call ``attach`` in ``torch.func.vmap``: it makes one ``J`` per sample, not one for all.
-#
-# At an argmin without constraints, ``F`` is the gradient of the objective. Here the strength ``lam`` of a penalty gets its
-# gradient from a validation loss:
-
-from torch.nn.functional import softplus
-
-torch.manual_seed(0)
-rows, labels = torch.randn(2, 40, 5), torch.randint(0, 2, (2, 40)) * 2.0 - 1
-
-
-def objective(w, lam):
-    return softplus(-labels[0] * (rows[0] @ w)).sum() + lam * w.square().sum()
-
-
-def minimize(lam):
-    w = torch.zeros(5)
-    for _ in range(200):
-        w = w - 0.05 * torch.func.grad(objective)(w, lam)
-    return w
-
-
-def validation(w):
-    return softplus(-labels[1] * (rows[1] @ w)).mean()
-
-
-lam = torch.tensor(1.0, requires_grad=True)
-with torch.no_grad():
-    w = minimize(lam)
-w = attach(lambda w: torch.func.grad(objective)(w, lam), w)
-print(f"implicit:   {grad(validation(w), lam)[0].item():.6f}")
-
-values = [validation(minimize(1 + h)).item() for h in (-1e-4, 1e-4)]
-print(f"difference: {(values[1] - values[0]) / 2e-4:.6f}")
-
-# sphinx_gallery_start_ignore
-_found = grad(
-    validation(attach(lambda w: torch.func.grad(objective)(w, lam), w.detach())), lam
-)[0]
-assert abs(_found.item() - (values[1] - values[0]) / 2e-4) < 1e-8 and abs(_found) > 1e-4
-assert torch.allclose(grad(validation(minimize(lam)), lam)[0], _found, rtol=1e-9)
-# a solver that calls backward()
-
-
-def _train(lam):
-    w = torch.zeros(5, requires_grad=True)
-    optimizer = torch.optim.SGD([w], lr=0.05)
-    for _ in range(200):
-        optimizer.zero_grad()
-        objective(w, lam).backward()
-        optimizer.step()
-    return w
-
-
-_raised = []
-try:
-    with torch.no_grad():
-        _train(lam)
-except RuntimeError as _error:
-    _raised.append(str(_error))
-assert len(_raised) == 1 and "does not require grad" in _raised[0]
-_w = _train(lam.detach()).detach()
-assert lam.grad is None
-_w = attach(lambda w: torch.func.grad(objective)(w, lam), _w)
-assert torch.allclose(grad(validation(_w), lam)[0], _found, rtol=1e-9)
-_train(lam)
-assert lam.grad.abs() > 1  # so lam is detached as well
-lam.grad = None
-# at a bound, or at the kink of a 1-norm, this gradient is wrong
-_t = torch.tensor([-1.0, 2.0], requires_grad=True)
-_w = attach(lambda w: 2 * (w - _t), _t.detach().clamp(min=0))
-assert grad(_w.sum(), _t)[0].tolist() == [1, 1]
-assert grad(_t.clamp(min=0).sum(), _t)[0].tolist() == [0, 1]
-_t = torch.tensor([0.3, 2.0], requires_grad=True)
-_w = attach(lambda w: w - _t + 0.5 * w.sign(), torch.tensor([0.0, 1.5]))
-assert grad(_w.sum(), _t)[0].tolist() == [1, 1]  # it is [0, 1]
-# a penalty makes a singular J regular
-_A, _b = torch.randn(2, 5), torch.randn(2, requires_grad=True)
-for _lam in (0.0, 0.1):
-    _J = _A.T @ _A + _lam * torch.eye(5)
-    assert torch.linalg.matrix_rank(_J) == (5 if _lam else 2)
-# a fixed point in this form, a complex linear system, and the second derivative
-_one = unrolled(small_W, small[1][:1], 200)[0].detach()
-_by_step = attach(lambda z: z - f(z[None], small_W, small[1][:1])[0], _one)
-_by_loop = unrolled(small_W, small[1][:1], 200)[0]
-for _leaf in small[:2]:
-    _pair = [
-        grad(z.square().sum(), _leaf, retain_graph=True)[0]
-        for z in (_by_step, _by_loop)
-    ]
-    assert torch.allclose(*_pair, atol=1e-12)
-_early = unrolled(small_W, small[1][:1], 1)[0].detach()  # it has not converged
-_by_step = attach(lambda z: z - f(z[None], small_W, small[1][:1])[0], _early)
-_pair = [grad(z.sum(), small_W)[0] for z in (_by_step, _by_loop)]
-assert (_pair[0] - _pair[1]).norm() > 0.01 * _pair[1].norm()
-_twice = attach(lambda z: z - f(z[None], a, b)[0], unrolled(a, b, 100)[0].detach())
-_first = grad(_twice, b, create_graph=True)[0]
-assert abs(grad(_first, b)[0].item() - _right) > 0.5
-for _dtype in (torch.float64, torch.complex128):
-    _A = (torch.randn(4, 4, dtype=_dtype) + 4 * torch.eye(4)).requires_grad_()
-    _b, _v = (
-        torch.randn(4, dtype=_dtype, requires_grad=True),
-        torch.randn(4, dtype=_dtype),
-    )
-    _x = torch.linalg.solve(_A, _b)
-    _dA, _db = grad(_x, (_A, _b), _v)
-    _u = torch.linalg.solve(_A.mH, _v)
-    assert torch.allclose(_db, _u) and torch.allclose(_dA, -torch.outer(_u, _x.conj()))
-assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
-# sphinx_gallery_end_ignore
-
-# %%
-# With a bound on ``w`` or a 1-norm in the objective, this gradient can be wrong. A solver that calls ``backward()`` raises an
-# error under ``no_grad``. Instead, pass it ``lam.detach()``, and detach its result.
-#
-# What to do when
-# ---------------
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 45 55
-#
-#    * - you have
-#      - do
-#    * - few iterations
-#      - record them, perhaps with :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>`
-#    * - a root, an argmin or a fixed point, and ``J`` fits in memory
-#      - ``attach``: one recorded Newton step
-#    * - a contraction, and ``J`` is too large
-#      - the hook, with an iteration in backward
-#    * - second derivatives
-#      - record the loop, or a Function that passes ``gradgradcheck``
-#    * - no time for a solve in backward
-#      - one recorded step, after you measured its error
-#    * - a linear system
-#      - ``torch.linalg.solve``: its backward is a solve with the conjugate transpose
-#    * - a large residual, or a singular ``J``
-#      - a better solver, a smaller norm of ``W`` or a penalty in the objective: there is no gradient to trust
 
 # %%
 # Exercise

@@ -254,6 +254,87 @@ for _dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
 # are NaN, and the next ``eigh`` may raise *failed to converge*.
 
 # %%
+# Why: the formula
+# ----------------
+# Let :math:`\bar\lambda` and :math:`\bar Q` be the gradients of the values and the vectors. The gradient of a real matrix is
+#
+# .. math:: \bar A = Q \left( \mathrm{diag}(\bar\lambda) + \frac{M - M^T}{2 E} \right) Q^T,
+#    \quad M = Q^T \bar Q, \quad E_{ij} = \lambda_j - \lambda_i
+#
+# with 1 on the diagonal of :math:`E`. PyTorch's source cites `Boeddeker et al., equation 4.77
+# <https://arxiv.org/abs/1701.00392>`__. By hand:
+
+A = torch.tensor([[2.0, 1, 0], [1, 3, 1], [0, 1, 5]], dtype=torch.float64)
+values, Q = torch.linalg.eigh(A.requires_grad_())
+loss = (t @ Q[:, 0]).square() + values[2]
+bar_values, bar_Q, bar_A = torch.autograd.grad(loss, (values, Q, A))
+
+M = Q.T @ bar_Q
+E = (values - values[:, None]).fill_diagonal_(1)
+by_hand = Q @ (torch.diag(bar_values) + (M - M.T) / (2 * E)) @ Q.T
+print("equal:", torch.allclose(by_hand, bar_A))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(by_hand, bar_A) and bar_A.abs().max() > 0.1
+_same = torch.diag(torch.tensor([1.0, 1, 2], dtype=torch.float64)).requires_grad_()
+_sym = torch.tensor([[1.0, 2, 3], [2, 5, 4], [3, 4, 6]], dtype=torch.float64)
+for _loss, _zero in (
+    (lambda L, Q: (((Q * L.rsqrt()) @ Q.T) * _sym).sum(), True),
+    (losses["projector"], True),
+    (losses["one vector"], False),
+):
+    _L, _Q = torch.linalg.eigh(_same)
+    (_bar,) = torch.autograd.grad(_loss(_L, _Q), _Q)
+    _M = _Q.T @ _bar
+    assert bool(abs((_M - _M.T)[0, 1]) < 1e-12) is _zero
+_t2 = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
+_X = torch.randn(4, 3, dtype=torch.float64)
+_X.requires_grad_()
+_U, _S, _Vh = torch.linalg.svd(_X, full_matrices=False)
+_bar_U, _bar = torch.autograd.grad((_U * _t2).square().sum(), (_U, _X))
+_M = _U.T @ _bar_U
+_E = (_S**2 - _S[:, None] ** 2).fill_diagonal_(1)
+_hand = _U @ ((_M - _M.T) / _E * _S) @ _Vh
+_hand = _hand + (torch.eye(4) - _U @ _U.T) @ (_bar_U / _S) @ _Vh
+assert torch.allclose(_hand, _bar)
+
+
+def _finite(diagonal, rows):  # is the gradient of U finite?
+    A = torch.zeros(rows, 3)
+    A[:3] = torch.diag(torch.tensor(diagonal))
+    return _grad(_bent, A).isfinite().all().item()
+
+
+def _bent(A):
+    return (torch.linalg.svd(A, full_matrices=False).U * 0.3).exp().sum()
+
+
+assert _finite([3.0, 2, 1], 3) and _finite([3.0, 2, 1], 4)
+assert _finite([3.0, 2, 0], 3) and not _finite([3.0, 2, 0], 4)
+assert not _finite([3.0, 0, 0], 3) and not _finite([3.0, 1, 1], 3)
+_wide = torch.zeros(3, 4)
+_wide[:, :3] = torch.diag(torch.tensor([3.0, 2, 0]))
+
+
+def _by(A, k):
+    return (torch.linalg.svd(A, full_matrices=False)[k] * 0.3).exp().sum()
+
+
+assert _grad(lambda A: _by(A, 2), _wide).isfinite().all().item() is False
+assert _grad(lambda A: _by(A, 0), _wide).isfinite().all()
+assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
+# sphinx_gallery_end_ignore
+
+# %%
+# If the loss has no vectors, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M - M^T` is 0 wherever
+# :math:`E` is: 0 / 0.
+#
+# ``svd`` has :math:`\sigma_j^2 - \sigma_i^2` in place of :math:`E` (`Townsend
+# <https://j-towns.github.io/papers/svd-derivative.pdf>`__). ``U`` of ``diag(3, 0, 0)`` gives NaN: 0 is there twice (as in
+# `pytorch#49886 <https://github.com/pytorch/pytorch/issues/49886>`__). For ``U`` of a tall matrix and ``Vh`` of a wide one, it
+# also divides by :math:`\sigma`: a single 0 is enough.
+
+# %%
 # What people get wrong
 # ---------------------
 # **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount. The gap stays, or rounding closes it.
@@ -459,87 +540,6 @@ assert len(_refused) == 1 and "Jacobian mismatch" in _refused[0]
 # %%
 # The 99 is not read and gets a gradient; the 0.5 gets half of its true one. If ``A`` is meant to be symmetric, write
 # ``eigh((A + A.mH) / 2)``, and :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` agrees.
-
-# %%
-# Why: the formula
-# ----------------
-# Let :math:`\bar\lambda` and :math:`\bar Q` be the gradients of the values and the vectors. The gradient of a real matrix is
-#
-# .. math:: \bar A = Q \left( \mathrm{diag}(\bar\lambda) + \frac{M - M^T}{2 E} \right) Q^T,
-#    \quad M = Q^T \bar Q, \quad E_{ij} = \lambda_j - \lambda_i
-#
-# with 1 on the diagonal of :math:`E`. PyTorch's source cites `Boeddeker et al., equation 4.77
-# <https://arxiv.org/abs/1701.00392>`__. By hand:
-
-A = torch.tensor([[2.0, 1, 0], [1, 3, 1], [0, 1, 5]], dtype=torch.float64)
-values, Q = torch.linalg.eigh(A.requires_grad_())
-loss = (t @ Q[:, 0]).square() + values[2]
-bar_values, bar_Q, bar_A = torch.autograd.grad(loss, (values, Q, A))
-
-M = Q.T @ bar_Q
-E = (values - values[:, None]).fill_diagonal_(1)
-by_hand = Q @ (torch.diag(bar_values) + (M - M.T) / (2 * E)) @ Q.T
-print("equal:", torch.allclose(by_hand, bar_A))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(by_hand, bar_A) and bar_A.abs().max() > 0.1
-_same = torch.diag(torch.tensor([1.0, 1, 2], dtype=torch.float64)).requires_grad_()
-_sym = weight[0, :3, :3]
-for _loss, _zero in (
-    (lambda L, Q: (((Q * L.rsqrt()) @ Q.T) * _sym).sum(), True),
-    (losses["projector"], True),
-    (losses["one vector"], False),
-):
-    _L, _Q = torch.linalg.eigh(_same)
-    (_bar,) = torch.autograd.grad(_loss(_L, _Q), _Q)
-    _M = _Q.T @ _bar
-    assert bool(abs((_M - _M.T)[0, 1]) < 1e-12) is _zero
-_t2 = torch.linspace(-1, 1, 12, dtype=torch.float64).reshape(4, 3)
-_X = torch.randn(4, 3, dtype=torch.float64)
-_X.requires_grad_()
-_U, _S, _Vh = torch.linalg.svd(_X, full_matrices=False)
-_bar_U, _bar = torch.autograd.grad((_U * _t2).square().sum(), (_U, _X))
-_M = _U.T @ _bar_U
-_E = (_S**2 - _S[:, None] ** 2).fill_diagonal_(1)
-_hand = _U @ ((_M - _M.T) / _E * _S) @ _Vh
-_hand = _hand + (torch.eye(4) - _U @ _U.T) @ (_bar_U / _S) @ _Vh
-assert torch.allclose(_hand, _bar)
-
-
-def _finite(diagonal, rows):  # is the gradient of U finite?
-    A = torch.zeros(rows, 3)
-    A[:3] = torch.diag(torch.tensor(diagonal))
-    return _grad(_bent, A).isfinite().all().item()
-
-
-def _bent(A):
-    return (torch.linalg.svd(A, full_matrices=False).U * 0.3).exp().sum()
-
-
-assert _finite([3.0, 2, 1], 3) and _finite([3.0, 2, 1], 4)
-assert _finite([3.0, 2, 0], 3) and not _finite([3.0, 2, 0], 4)
-assert not _finite([3.0, 0, 0], 3) and not _finite([3.0, 1, 1], 3)
-_wide = torch.zeros(3, 4)
-_wide[:, :3] = torch.diag(torch.tensor([3.0, 2, 0]))
-
-
-def _by(A, k):
-    return (torch.linalg.svd(A, full_matrices=False)[k] * 0.3).exp().sum()
-
-
-assert _grad(lambda A: _by(A, 2), _wide).isfinite().all().item() is False
-assert _grad(lambda A: _by(A, 0), _wide).isfinite().all()
-assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
-# sphinx_gallery_end_ignore
-
-# %%
-# If the loss has no vectors, the division is left out. For the root and the projector above, :math:`M - M^T` is 0 wherever
-# :math:`E` is: 0 / 0.
-#
-# ``svd`` has :math:`\sigma_j^2 - \sigma_i^2` in place of :math:`E` (`Townsend
-# <https://j-towns.github.io/papers/svd-derivative.pdf>`__). ``U`` of ``diag(3, 0, 0)`` gives NaN: 0 is there twice (as in
-# `pytorch#49886 <https://github.com/pytorch/pytorch/issues/49886>`__). For ``U`` of a tall matrix and ``Vh`` of a wide one, it
-# also divides by :math:`\sigma`: a single 0 is enough.
 
 # %%
 # What to do instead
@@ -790,11 +790,14 @@ errors = {}
 measured()
 COLUMNS = [(kind, gap) for kind in ("root", "projector") for gap in (0.1, 1e-6, 0.0)]
 WAYS = ["eigh", "separated", "broadened", "InverseRoot"]
-table = pd.DataFrame(
-    [[f"{errors.get((way, *c), -1):.2%}" for way in WAYS] for c in COLUMNS],
-    index=[f"{kind}, gap {gap:g}" for kind, gap in COLUMNS],
-    columns=WAYS,
-).replace({"nan%": "NaN", "-100.00%": ""})
+
+
+def tabulate_errors():
+    cells = [[f"{errors.get((way, *c), -1):.2%}" for way in WAYS] for c in COLUMNS]
+    index = [f"{kind}, gap {gap:g}" for kind, gap in COLUMNS]
+    table = pd.DataFrame(cells, index, WAYS)
+    return table.replace({"nan%": "NaN", "-100.00%": ""})
+
 
 # %%
 # The error of the gradient in ``float32``, of the inverse root and of a projector. *Separated* is ``eigh`` of ``A +
@@ -837,7 +840,7 @@ _open = torch.diag(torch.tensor([1, 1 - 1e-3 / 3, 2, 3], dtype=torch.float64))
 _values = separated(_open).eigenvalues
 assert _values[1] - _values[0] < 1e-9
 # sphinx_gallery_end_ignore
-table
+tabulate_errors()
 
 # %%
 # Broadening is right for the projector here: the numerator is 0 as well. The root needs the limit of 0 / 0, and broadening

@@ -243,202 +243,6 @@ for _name, _options, _sigma in (
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **One number for all layers.** ``normal_(weight, std=0.01)`` ignores ``fan_in``. At the width 100 it means :math:`g = 0.1`,
-# and the weights of ``torch.randn`` mean :math:`g = 10`. The variances after 30 layers with ReLU:
-
-for std in (0.01, 1.0):
-    forward, backward, _ = through(std * math.sqrt(N), torch.relu)
-    print(f"std {std:<4}   activations {forward[-1]:.0e}   gradients {backward[0]:.0e}")
-
-# sphinx_gallery_start_ignore
-for _std in (0.01, 1.0):
-    _forward, _backward, _ = through(_std * math.sqrt(N), torch.relu)
-    assert not 1e-40 < _forward[-1] < 1e40 and not 1e-40 < _backward[0] < 1e40
-assert 0.01 * math.sqrt(N) == 0.1 and math.sqrt(N) == 10
-# sphinx_gallery_end_ignore
-
-# %%
-# **The same value in all weights.** Then the 16 hidden units of this net get equal gradients and stay equal, so they do the
-# work of one unit. (Dropout makes them differ.) If the value is 0, the gradient of the hidden layer is 0 too:
-#
-# .. how-measured:: This code fills both weights of a small net, and takes the gradient of its hidden layer.
-
-
-def gradient_of_hidden(fill):
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
-    for layer in (net[0], net[2]):
-        fill(layer.weight)
-    nn.init.zeros_(net[0].bias)
-    net(torch.randn(64, 4)).square().mean().backward()
-    return net[0].weight.grad
-
-
-fills = {
-    "random": nn.init.xavier_normal_,
-    "all 0.1": lambda weight: nn.init.constant_(weight, 0.1),
-    "all 0": nn.init.zeros_,
-}
-
-# %%
-# Each unit has one row of the gradient:
-
-for name, fill in fills.items():
-    gradient = gradient_of_hidden(fill)
-    rows = len(gradient.unique(dim=0))
-    print(f"{name:<8} {rows:>2} different rows, norm {gradient.norm():.3f}")
-
-# sphinx_gallery_start_ignore
-assert [len(gradient_of_hidden(_f).unique(dim=0)) for _f in fills.values()] == [
-    16,
-    1,
-    1,
-]
-assert not gradient.any() and gradient_of_hidden(fills["all 0.1"]).any()
-torch.manual_seed(0)
-_net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
-nn.init.zeros_(_net[2].weight)
-_optimizer, _norms = torch.optim.SGD(_net.parameters(), lr=0.1), []
-for _ in range(2):
-    _optimizer.zero_grad()
-    _net(torch.randn(64, 4)).square().mean().backward()
-    _norms.append([_net[i].weight.grad.norm().item() for i in (0, 2)])
-    _optimizer.step()
-assert _norms[0][0] == 0 and _norms[0][1] > 0 and _norms[1][0] > 0
-for _rate, _different in ((0.0, 1), (0.5, 16)):
-    for _kind in (torch.optim.SGD, torch.optim.Adam):
-        torch.manual_seed(0)
-        _net = nn.Sequential(
-            nn.Linear(4, 16), nn.Tanh(), nn.Dropout(_rate), nn.Linear(16, 1)
-        )
-        for _p in _net[:3].parameters():
-            nn.init.constant_(_p, 0.1)
-        nn.init.constant_(_net[3].weight, 0.1)
-        _optimizer = _kind(_net.parameters(), lr=0.01)
-        for _ in range(20):
-            _x = torch.randn(64, 4)
-            _optimizer.zero_grad()
-            (_net(_x) - _x[:, :1]).square().mean().backward()
-            _optimizer.step()
-        assert len(_net[0].weight.unique(dim=0)) == _different
-# sphinx_gallery_end_ignore
-
-# %%
-# Zeros in the last layer alone do less harm: this layer gets a gradient, and after its first step the others do too.
-#
-# **Xavier for each parameter.** A bias is a vector, and a vector has no ``fan_in``:
-
-try:
-    for parameter in nn.Linear(3, 2).parameters():
-        nn.init.xavier_uniform_(parameter)
-except ValueError as error:
-    print(textwrap.fill(f"ValueError: {error}", 88))
-
-# sphinx_gallery_start_ignore
-_raised = []
-for _fill in (nn.init.xavier_uniform_, nn.init.kaiming_normal_):
-    for _shape in ((), (3,)):
-        try:
-            _fill(torch.empty(_shape))
-        except ValueError as _error:
-            _raised.append("tensor with fewer than 2 dimensions" in str(_error))
-assert _raised == [True] * 4
-# sphinx_gallery_end_ignore
-
-# %%
-# **A formula of your own, while autograd records.** A weight is a leaf, and autograd refuses to :ref:`change a leaf in place
-# <sphx_glr_gallery_errors_leaf_in_place.py>`:
-
-layer = nn.Linear(3, 2)
-try:
-    layer.weight.uniform_(-1, 1)
-except RuntimeError as error:
-    print("RuntimeError:", error)
-
-with torch.no_grad():  # this works
-    layer.weight.uniform_(-1, 1)
-
-# sphinx_gallery_start_ignore
-_raised = []
-try:
-    layer.weight.uniform_(-1, 1)
-except RuntimeError as _error:
-    _raised.append("a leaf Variable that requires grad is being used" in str(_error))
-assert _raised == [True]
-_weight = layer.weight
-assert _weight.is_leaf and _weight.requires_grad and _weight.grad_fn is None
-for _fill in (
-    nn.init.uniform_,
-    nn.init.normal_,
-    nn.init.trunc_normal_,
-    nn.init.ones_,
-    nn.init.zeros_,
-    nn.init.eye_,
-    nn.init.xavier_uniform_,
-    nn.init.xavier_normal_,
-    nn.init.kaiming_uniform_,
-    nn.init.kaiming_normal_,
-    nn.init.orthogonal_,
-    lambda p: nn.init.constant_(p, 1.0),
-    lambda p: nn.init.sparse_(p, 0.5),
-    lambda p: nn.init.kaiming_normal_(p, mode="fan_out"),
-):
-    _before = _weight._version
-    _fill(_weight)
-    assert _weight._version > _before
-    assert _weight.is_leaf and _weight.requires_grad and _weight.grad_fn is None
-# sphinx_gallery_end_ignore
-
-# %%
-# The functions in ``nn.init`` use ``no_grad`` themselves.
-#
-# **A lazy layer.** ``LazyLinear`` has no shape before its first forward. Until then, ``init`` raises *Can't access the shape of
-# an uninitialized parameter or buffer*.
-#
-# **An initialization between forward and backward.** Backward needs the second weight, and notices that it has changed:
-
-net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))
-loss = net(torch.ones(1, 3)).sum()
-net.apply(init)
-try:
-    loss.backward()
-except RuntimeError as error:
-    print(textwrap.fill(f"RuntimeError: {error}".split(", which")[0], 88))
-
-# sphinx_gallery_start_ignore
-_lazy, _raised = nn.Sequential(nn.LazyLinear(2), nn.ReLU()), []
-try:
-    _lazy.apply(init)
-except RuntimeError as _error:
-    _raised.append(str(_error))
-assert len(_raised) == 1
-assert _raised[0].startswith("Can't access the shape of an uninitialized parameter")
-_lazy(torch.ones(1, 3))
-_lazy.apply(init)
-assert not _lazy[0].bias.any()
-_raised, _silent = [], 0
-for _write in (init, lambda m: hasattr(m, "weight") and m.weight.data.zero_()):
-    _loss = net(torch.ones(1, 3)).sum()
-    net.apply(_write)
-    try:
-        _loss.backward()
-        _silent += 1
-    except RuntimeError as _error:
-        _raised.append("modified by an inplace operation" in str(_error))
-assert _raised == [True] and _silent == 1  # a write to .data is not noticed
-_one = nn.Linear(3, 1)
-_loss = _one(torch.ones(1, 3)).sum()
-init(_one)
-_loss.backward()  # x needs no gradient, so the weight was not saved
-assert _one.weight.grad is not None
-# sphinx_gallery_end_ignore
-
-# %%
-# Do not count on the error. A single layer whose input needs no gradient raises none, and neither does a write to ``.data``.
-
-# %%
 # The default of nn.Linear: why a=sqrt(5)
 # ---------------------------------------
 # ``nn.Linear`` and ``nn.Conv2d`` call ``kaiming_uniform_(weight, a=math.sqrt(5))``. The ``a`` is the slope of a leaky ReLU, but
@@ -651,6 +455,12 @@ assert 100 < _backward[0] < 400 and 0.3 < _forward[-1] < 0.6
 # ----------------------------------------
 # ``reset_parameters()`` draws the default of a layer again. Call it on each module that has it:
 
+net = nn.Sequential(
+    nn.Linear(8, 8),
+    nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))),
+    nn.Linear(8, 2),
+)
+
 for module in net.modules():
     if hasattr(module, "reset_parameters"):
         module.reset_parameters()
@@ -659,12 +469,6 @@ for module in net.modules():
 # ``children()`` instead of ``modules()`` finds only the direct children.
 #
 # .. how-measured:: This code fills all parameters with 7, resets the modules, and lists the parameters that are still 7.
-
-net = nn.Sequential(
-    nn.Linear(8, 8),
-    nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))),
-    nn.Linear(8, 2),
-)
 
 
 def missed(net, modules):
@@ -729,6 +533,202 @@ for _kind, _key in (
 #
 # A reset keeps the parameters, so the optimizer still updates them. But ``.grad`` and the optimizer's momentum are from before:
 # call ``zero_grad()`` and make a new optimizer.
+
+# %%
+# What people get wrong
+# ---------------------
+# **One number for all layers.** ``normal_(weight, std=0.01)`` ignores ``fan_in``. At the width 100 it means :math:`g = 0.1`,
+# and the weights of ``torch.randn`` mean :math:`g = 10`. The variances after 30 layers with ReLU:
+
+for std in (0.01, 1.0):
+    forward, backward, _ = through(std * math.sqrt(N), torch.relu)
+    print(f"std {std:<4}   activations {forward[-1]:.0e}   gradients {backward[0]:.0e}")
+
+# sphinx_gallery_start_ignore
+for _std in (0.01, 1.0):
+    _forward, _backward, _ = through(_std * math.sqrt(N), torch.relu)
+    assert not 1e-40 < _forward[-1] < 1e40 and not 1e-40 < _backward[0] < 1e40
+assert 0.01 * math.sqrt(N) == 0.1 and math.sqrt(N) == 10
+# sphinx_gallery_end_ignore
+
+# %%
+# **The same value in all weights.** Then the 16 hidden units of this net get equal gradients and stay equal, so they do the
+# work of one unit. (Dropout makes them differ.) If the value is 0, the gradient of the hidden layer is 0 too:
+#
+# .. how-measured:: This code fills both weights of a small net, and takes the gradient of its hidden layer.
+
+
+def gradient_of_hidden(fill):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    for layer in (net[0], net[2]):
+        fill(layer.weight)
+    nn.init.zeros_(net[0].bias)
+    net(torch.randn(64, 4)).square().mean().backward()
+    return net[0].weight.grad
+
+
+fills = {
+    "random": nn.init.xavier_normal_,
+    "all 0.1": lambda weight: nn.init.constant_(weight, 0.1),
+    "all 0": nn.init.zeros_,
+}
+
+# %%
+# Each unit has one row of the gradient:
+
+for name, fill in fills.items():
+    gradient = gradient_of_hidden(fill)
+    rows = len(gradient.unique(dim=0))
+    print(f"{name:<8} {rows:>2} different rows, norm {gradient.norm():.3f}")
+
+# sphinx_gallery_start_ignore
+assert [len(gradient_of_hidden(_f).unique(dim=0)) for _f in fills.values()] == [
+    16,
+    1,
+    1,
+]
+assert not gradient.any() and gradient_of_hidden(fills["all 0.1"]).any()
+torch.manual_seed(0)
+_net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+nn.init.zeros_(_net[2].weight)
+_optimizer, _norms = torch.optim.SGD(_net.parameters(), lr=0.1), []
+for _ in range(2):
+    _optimizer.zero_grad()
+    _net(torch.randn(64, 4)).square().mean().backward()
+    _norms.append([_net[i].weight.grad.norm().item() for i in (0, 2)])
+    _optimizer.step()
+assert _norms[0][0] == 0 and _norms[0][1] > 0 and _norms[1][0] > 0
+for _rate, _different in ((0.0, 1), (0.5, 16)):
+    for _kind in (torch.optim.SGD, torch.optim.Adam):
+        torch.manual_seed(0)
+        _net = nn.Sequential(
+            nn.Linear(4, 16), nn.Tanh(), nn.Dropout(_rate), nn.Linear(16, 1)
+        )
+        for _p in _net[:3].parameters():
+            nn.init.constant_(_p, 0.1)
+        nn.init.constant_(_net[3].weight, 0.1)
+        _optimizer = _kind(_net.parameters(), lr=0.01)
+        for _ in range(20):
+            _x = torch.randn(64, 4)
+            _optimizer.zero_grad()
+            (_net(_x) - _x[:, :1]).square().mean().backward()
+            _optimizer.step()
+        assert len(_net[0].weight.unique(dim=0)) == _different
+# sphinx_gallery_end_ignore
+
+# %%
+# Zeros in the last layer alone do less harm: this layer gets a gradient, and after its first step the others do too.
+#
+# **Xavier for each parameter.** A bias is a vector, and a vector has no ``fan_in``:
+
+try:
+    for parameter in nn.Linear(3, 2).parameters():
+        nn.init.xavier_uniform_(parameter)
+except ValueError as error:
+    print(textwrap.fill(f"ValueError: {error}", 88))
+
+# sphinx_gallery_start_ignore
+_raised = []
+for _fill in (nn.init.xavier_uniform_, nn.init.kaiming_normal_):
+    for _shape in ((), (3,)):
+        try:
+            _fill(torch.empty(_shape))
+        except ValueError as _error:
+            _raised.append("tensor with fewer than 2 dimensions" in str(_error))
+assert _raised == [True] * 4
+# sphinx_gallery_end_ignore
+
+# %%
+# **A formula of your own, while autograd records.** A weight is a leaf, and autograd refuses to :ref:`change a leaf in place
+# <sphx_glr_gallery_errors_leaf_in_place.py>`:
+
+layer = nn.Linear(3, 2)
+try:
+    layer.weight.uniform_(-1, 1)
+except RuntimeError as error:
+    print("RuntimeError:", error)
+
+with torch.no_grad():  # this works
+    layer.weight.uniform_(-1, 1)
+
+# sphinx_gallery_start_ignore
+_raised = []
+try:
+    layer.weight.uniform_(-1, 1)
+except RuntimeError as _error:
+    _raised.append("a leaf Variable that requires grad is being used" in str(_error))
+assert _raised == [True]
+_weight = layer.weight
+assert _weight.is_leaf and _weight.requires_grad and _weight.grad_fn is None
+for _fill in (
+    nn.init.uniform_,
+    nn.init.normal_,
+    nn.init.trunc_normal_,
+    nn.init.ones_,
+    nn.init.zeros_,
+    nn.init.eye_,
+    nn.init.xavier_uniform_,
+    nn.init.xavier_normal_,
+    nn.init.kaiming_uniform_,
+    nn.init.kaiming_normal_,
+    nn.init.orthogonal_,
+    lambda p: nn.init.constant_(p, 1.0),
+    lambda p: nn.init.sparse_(p, 0.5),
+    lambda p: nn.init.kaiming_normal_(p, mode="fan_out"),
+):
+    _before = _weight._version
+    _fill(_weight)
+    assert _weight._version > _before
+    assert _weight.is_leaf and _weight.requires_grad and _weight.grad_fn is None
+# sphinx_gallery_end_ignore
+
+# %%
+# The functions in ``nn.init`` use ``no_grad`` themselves.
+#
+# **A lazy layer.** ``LazyLinear`` has no shape before its first forward. Until then, ``init`` raises *Can't access the shape of
+# an uninitialized parameter or buffer*.
+#
+# **An initialization between forward and backward.** Backward needs the second weight, and notices that it has changed:
+
+net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 1))
+loss = net(torch.ones(1, 3)).sum()
+net.apply(init)
+try:
+    loss.backward()
+except RuntimeError as error:
+    print(textwrap.fill(f"RuntimeError: {error}".split(", which")[0], 88))
+
+# sphinx_gallery_start_ignore
+_lazy, _raised = nn.Sequential(nn.LazyLinear(2), nn.ReLU()), []
+try:
+    _lazy.apply(init)
+except RuntimeError as _error:
+    _raised.append(str(_error))
+assert len(_raised) == 1
+assert _raised[0].startswith("Can't access the shape of an uninitialized parameter")
+_lazy(torch.ones(1, 3))
+_lazy.apply(init)
+assert not _lazy[0].bias.any()
+_raised, _silent = [], 0
+for _write in (init, lambda m: hasattr(m, "weight") and m.weight.data.zero_()):
+    _loss = net(torch.ones(1, 3)).sum()
+    net.apply(_write)
+    try:
+        _loss.backward()
+        _silent += 1
+    except RuntimeError as _error:
+        _raised.append("modified by an inplace operation" in str(_error))
+assert _raised == [True] and _silent == 1  # a write to .data is not noticed
+_one = nn.Linear(3, 1)
+_loss = _one(torch.ones(1, 3)).sum()
+init(_one)
+_loss.backward()  # x needs no gradient, so the weight was not saved
+assert _one.weight.grad is not None
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not count on the error. A single layer whose input needs no gradient raises none, and neither does a write to ``.data``.
 
 # %%
 # Exercise
