@@ -55,7 +55,7 @@ def flat(gradients):
     return torch.cat([gradient.flatten() for gradient in gradients])
 
 
-def draw(grad_a, grad_b):
+def plot_two_gradients(grad_a, grad_b):
     total = grad_a + grad_b
     along = grad_b / grad_b.norm()
     rest = grad_a - (grad_a @ along) * along
@@ -91,7 +91,7 @@ grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
 grad_b = flat(torch.autograd.grad(loss_b, shared))
 # figure: Three arrows from one point. The gradient of loss b is long and points to the right. The gradient of loss a is
 #   short and points to the upper left. The sum points to the right, more than 90 degrees away from the gradient of loss a.
-draw(grad_a, grad_b)
+plot_two_gradients(grad_a, grad_b)
 
 # %%
 # The first call keeps the graph for the second. ``flat`` joins the gradients of all the parameters into one vector, here of 30
@@ -252,7 +252,7 @@ def cost(way, layers, meter):
     return len(passes)
 
 
-def costs():
+def tabulate_costs():
     table = {}
     for way in (
         "one backward of the sum",
@@ -269,14 +269,13 @@ def costs():
 # %%
 # What eight losses cost, with a trunk of 2 and of 20 layers:
 
-table = costs()
-
 # sphinx_gallery_start_ignore
 from torch.utils.flop_counter import FlopCounterMode
 
-_ways = list(table.index)
-assert table["passes"].tolist() == [1, 8, 1]
-_small, _large = table.iloc[:, 1].tolist(), table.iloc[:, 2].tolist()
+_table = tabulate_costs()
+_ways = list(_table.index)
+assert _table["passes"].tolist() == [1, 8, 1]
+_small, _large = _table.iloc[:, 1].tolist(), _table.iloc[:, 2].tolist()
 assert _small[2] > _small[1] > _small[0]
 assert _large[1] > _large[2] > _large[0] and _large[2] < 0.8 * _large[1]
 _meters = [Operators() for _ in _ways]
@@ -301,7 +300,7 @@ for _i, _rows in enumerate(_at_heads):
 _trunk = [_flops[way, 20] - _flops[way, 2] for way in _ways]
 assert _trunk[1] == _trunk[2] == 8 * _trunk[0] > 0
 # sphinx_gallery_end_ignore
-table
+tabulate_costs()
 
 # %%
 # Here the batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls. It

@@ -94,7 +94,7 @@ def occlusion(image, label):
         return (model(image)[0, label] - left).reshape(1, 1, 16, 16)
 
 
-def draw(maps, title):
+def draw_pictures(maps, title):
     fig, axes = plt.subplots(1, len(maps), figsize=(5.6, 2.4), layout="constrained")
     for ax, (name, values) in zip(axes, maps.items(), strict=True):
         values = values.detach()[0, 0].numpy()
@@ -129,7 +129,7 @@ score = model(x)[0, label]
 
 # figure: Three pictures. The image has a white vertical bar, a gray square and noise. In the map of the gradient's absolute
 #   value, large values are scattered over the whole image. In the map of occlusion, the bar stands out.
-draw(
+draw_pictures(
     {"image": image, "|gradient|": gradient.abs(), "occlusion": occlusion(x, label)},
     "The gradient is large away from the bar, too",
 )
@@ -226,7 +226,7 @@ attacked = fgsm(image, labels[7:8], 0.15)
 
 # figure: Three pictures. The image with the vertical bar, the step with two colors scattered over the whole image, and their
 #   sum, where the vertical bar is still easy to see.
-draw(
+draw_pictures(
     {"image": image, "step": attacked - image, "image + step": attacked},
     "The network calls the last picture horizontal",
 )
@@ -303,7 +303,7 @@ cam = nn.functional.interpolate(cam, size=(16, 16), mode="bilinear")
 
 # figure: Two pictures. In the map of integrated gradients, the pixels of the bar stand out one by one. In the map of Grad-CAM,
 #   a broad spot lies around the bar.
-draw(
+draw_pictures(
     {"image": image, "integrated gradients": attribution, "Grad-CAM": cam},
     "Both find the bar",
 )
@@ -379,20 +379,25 @@ for name, maps in {
         "on the bar": f"{on_bar.median():.0%}",
         "correlation": f"{correlation(summed, occluded).median():.1f}",
     }
-table = pd.DataFrame(rows).T
+
+
+def tabulate_maps():
+    return pd.DataFrame(rows).T
+
 
 # %%
 # The medians (*product* is the gradient times ``image - baseline``):
 
 # sphinx_gallery_start_ignore
-_row = table["correlation"].astype(float)
+_table = tabulate_maps()
+_row = _table["correlation"].astype(float)
 assert _row["|gradient|"] < 0.45 and _row["product"] > 0.8 < _row["integrated"]
 assert (
     _row["|gradient|"] < _row["Grad-CAM"] < _row["image - baseline"] < _row["product"]
 )
 _signed = 9 * nn.functional.avg_pool2d(plain, 3, stride=1, padding=1)
 assert correlation(_signed, occluded).median() < _row["Grad-CAM"] - 0.1
-_bars = table["on the bar"].str.rstrip("%").astype(float)
+_bars = _table["on the bar"].str.rstrip("%").astype(float)
 assert _bars["|gradient|"] < 13 and _bars[["product", "integrated"]].min() > 38
 assert abs(few.detach() - GRAY)[few < 0.3].max() < 0.16 < 0.8 < 1 - GRAY
 _sums = [each.sum() for each in paths]
@@ -402,7 +407,7 @@ assert ((plain * (few - GRAY)).sum((1, 2, 3)) - _rises).abs().median() > 0.3
 assert len(model[7].weight[0]) == 16 and grad_cam(few, truth).shape[-1] == 16
 assert torch.allclose(grad_cam(image.clone().requires_grad_(), labels[7:8]), cam)
 # sphinx_gallery_end_ignore
-table
+tabulate_maps()
 
 # %%
 # The absolute gradient agrees least. Here the factor ``image - baseline``, which is small for dark pixels, makes most of the

@@ -74,7 +74,7 @@ def saved_kib(call, *arguments):
     return sum(t.untyped_storage().nbytes() for t in list(kept.values())[2:]) / 1024
 
 
-def draw_memory(counts):
+def plot_saved_memory(counts):
     _, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
     sizes = [saved_kib(unrolled, W, x, n) for n in counts]
     ax.plot(counts, sizes, "o-", color="#c2410c")
@@ -89,7 +89,7 @@ import torch
 from torch.autograd import grad, gradcheck
 
 # figure: Kibibytes saved for backward over 1 to 40 recorded iterations. The line rises evenly, to about 500.
-draw_memory(counts=[1, 5, 10, 20, 30, 40])
+plot_saved_memory(counts=[1, 5, 10, 20, 30, 40])
 
 # %%
 # The gradient depends on the solution, not on the iterations that found it. So this version records none of them. It records
@@ -607,7 +607,7 @@ for tol in tolerances:
     rows["one step"].append(error(gradient(f(z.detach(), W, x))))
 
 
-def draw_errors():
+def plot_errors_of_the_gradient():
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for (name, errors), color in zip(
         rows.items(), ("#c2410c", "#2563eb", "#64748b"), strict=True
@@ -625,7 +625,7 @@ def draw_errors():
 # figure: Relative error of the gradient over the tolerance of the solver, both logarithmic. The implicit and the unrolled
 #   error fall in proportion to the tolerance, and the implicit one is lower throughout. The error of one step stays near
 #   one half.
-draw_errors()
+plot_errors_of_the_gradient()
 
 # sphinx_gallery_start_ignore
 for _tol, _rolled, _at, _one in zip(tolerances, *rows.values(), strict=True):

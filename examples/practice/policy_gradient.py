@@ -112,7 +112,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 
-def draw():
+def plot_running_means():
     games = torch.logspace(1, 5, 400).long()
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for gradients, color, name in (
@@ -133,7 +133,7 @@ def draw():
 # figure: Running means of the estimates for the third logit, from 10 to 100,000 games, on a logarithmic axis. Without a
 #   baseline the curve swings widely and nears the exact value only after thousands of games. With the baseline it stays close
 #   to it from the start.
-draw()
+plot_running_means()
 
 # sphinx_gallery_start_ignore
 assert (plain.mean(0) - exact).abs().max() < 0.08

@@ -22,7 +22,7 @@ Truncated backpropagation through time: detach the hidden state
 
       state = tuple(s.detach() for s in state)
 
-   For an RNN or a GRU, write ``state = state.detach()``. The numbers go on, and the gradient ends at the start of the chunk.
+   For an RNN or a GRU, write ``state = state.detach()``. The values continue into the next chunk, but the gradient stops at its start.
    So make the chunks clearly longer than the time that the model should learn to remember. If the sequences are independent,
    carry nothing: pass no state.
 """
@@ -226,7 +226,7 @@ def growth(carry, k=20, steps=200, **options):
     return kib
 
 
-def draw_growth(kept, cut):
+def plot_saved_memory(kept, cut):
     _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
     number = range(1, len(kept) + 1)
     ax.plot(number, kept, "o--", color="#c2410c", label="retain_graph=True")
@@ -244,7 +244,7 @@ cut = growth(detach)
 
 # figure: Kibibytes of saved tensors before each of ten backward passes. With retain_graph=True the line rises from chunk to
 #   chunk by the same amount, to about nine times its start. With detach it is flat.
-draw_growth(kept, cut)
+plot_saved_memory(kept, cut)
 
 # sphinx_gallery_start_ignore
 from itertools import pairwise
@@ -318,7 +318,7 @@ def by_lag(run, *options):
     return lags
 
 
-def draw_lags(reach):
+def plot_gradient_by_lag(reach):
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     styles = (("#1e293b", "o-"), ("#2563eb", "s-"), ("#c2410c", "^-"), ("#7c3aed", "D"))
     for (k, lags), (color, style) in zip(reach.items(), styles, strict=True):
@@ -338,7 +338,7 @@ reach = {k: by_lag(in_chunks, k) for k in (4800, 20, 5, 1)}
 # figure: Mean size of the gradient by lag, from 0 to 29. Without truncation the curve has its peak at lag 6, and a long tail.
 #   With chunks of 20 steps it has the same peak, lower, and ends at lag 19. With chunks of 5 steps it ends at lag 4, before
 #   the peak. With chunks of 1 step there is one point, at lag 0.
-draw_lags(reach)
+plot_gradient_by_lag(reach)
 
 # sphinx_gallery_start_ignore
 assert sorted(t % 20 for t in range(30, 90, 3)) == list(range(20))

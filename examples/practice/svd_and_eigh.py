@@ -49,7 +49,7 @@ def norms(loss):
         yield gradient[0].norm().item()
 
 
-def draw(losses):
+def plot_gradient_norms(losses):
     _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     for (name, loss), color, marker, height in zip(
         losses.items(),
@@ -86,7 +86,7 @@ losses = {
 # figure: The norm of three gradients against a gap that shrinks from 0.1 to 1e-8, and then to 0. Through one vector it grows
 #   from below 10 to below 1e8, tenfold with each step. Through the values and through the projector it stays about 1. At the
 #   gap 0, the values have a gradient as before. The projector and the vector have NaN.
-draw(losses)
+plot_gradient_norms(losses)
 
 # sphinx_gallery_start_ignore
 import math
@@ -326,8 +326,8 @@ assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# If the loss has no vectors, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M - M^T` is 0 wherever
-# :math:`E` is: 0 / 0.
+# If the loss has no vectors, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M - M^T`
+# is 0 wherever :math:`E` is: 0 / 0.
 #
 # ``svd`` has :math:`\sigma_j^2 - \sigma_i^2` in place of :math:`E` (`Townsend
 # <https://j-towns.github.io/papers/svd-derivative.pdf>`__). ``U`` of ``diag(3, 0, 0)`` gives NaN: 0 is there twice (as in

@@ -35,7 +35,7 @@ Dataset and DataLoader: batches, shuffling, workers
 import matplotlib.pyplot as plt
 
 
-def draw(orders):
+def draw_samples(orders):
     _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
     for row, order in enumerate([list(range(12)), *orders]):
         for column, sample in enumerate(order):
@@ -67,7 +67,7 @@ orders = [torch.cat(list(loader)).tolist() for epoch in (1, 2, 3)]
 # figure: Four rows of twelve numbered squares in three batches. Without shuffling the samples 0 to 3, which are
 #   marked, are the first batch. In each of three shuffled epochs the order is another, and the marked samples are
 #   spread over several batches.
-draw(orders)
+draw_samples(orders)
 
 # sphinx_gallery_start_ignore
 assert torch.cat(list(DataLoader(range(12), batch_size=4))).tolist() == [*range(12)]
@@ -255,7 +255,7 @@ columns = {}
 for epoch in (1, 2):
     for sample in DataLoader(noise, batch_size=None, **WORKERS):
         columns[f"epoch {epoch}, worker {sample.pop('worker')}"] = sample
-table = pd.DataFrame(columns).map("{:.4f}".format)
+numbers_of_workers = pd.DataFrame(columns).map("{:.4f}".format)
 
 # sphinx_gallery_start_ignore
 import multiprocessing
@@ -307,7 +307,7 @@ assert _open_files(np.random.default_rng(0)) == []
 # %%
 # What each worker draws:
 
-table.rename_axis(index=None, columns="source")
+numbers_of_workers.rename_axis(index=None, columns="source")
 
 # %%
 # The three *global* generators get a new seed in each worker when the worker starts, here in every epoch.
@@ -401,13 +401,18 @@ for persistent in (False, True):
             "epoch that the workers see": {sample["epoch"] for sample in samples},
         }
         known |= processes
-table = pd.DataFrame(rows).T
+
+
+def tabulate_epochs():
+    return pd.DataFrame(rows).T
+
 
 # sphinx_gallery_start_ignore
-assert table["new processes"].tolist() == [2, 2, 2, 2, 0, 0]
-_calls = table["calls counted"].tolist()
+_table = tabulate_epochs()
+assert _table["new processes"].tolist() == [2, 2, 2, 2, 0, 0]
+_calls = _table["calls counted"].tolist()
 assert _calls == [[1, 1, 2, 2]] * 4 + [[3, 3, 4, 4], [5, 5, 6, 6]]
-_seen = table["epoch that the workers see"].tolist()
+_seen = _table["epoch that the workers see"].tolist()
 assert _seen == [{1}, {2}, {3}, {1}, {1}, {1}] and counting.calls == 0
 _started = multiprocessing.get_context("fork").Value("i", 0)
 
@@ -462,7 +467,7 @@ assert not multiprocessing.active_children()
 # %%
 # What the samples of each epoch say:
 
-table
+tabulate_epochs()
 
 # %%
 # The processes keep their copies of the dataset. ``worker_init_fn`` runs once in

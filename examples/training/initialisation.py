@@ -82,7 +82,7 @@ curves = {
 }
 
 
-def draw(f):
+def plot_variances(f):
     fig, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
     for name, (_, color, dash) in SCALES.items():
         style = {"color": color, "linestyle": dash, "label": name}
@@ -120,7 +120,7 @@ from torch import nn
 # figure: Two panels with logarithmic axes over the layers 1 to 30 with relu: the variance of the activations, and that of the
 #   gradients. In both, the Kaiming line stays near 1, and the lines of the other scales g leave it as straight lines. The
 #   activations of the default stop falling at about 0.001, but its gradients fall to less than 1e-20 in layer 1.
-draw("relu")
+plot_variances("relu")
 
 # sphinx_gallery_start_ignore
 import itertools as _itertools
@@ -271,7 +271,7 @@ for call, layer in layers.items():
         "largest |weight|": round(layer.weight.abs().max().item(), 4),
         "largest |bias|": round(layer.bias.abs().max().item(), 4),
     }
-table = pd.DataFrame(rows).T.rename_axis(index=None, columns="layer")
+ranges_of_the_default = pd.DataFrame(rows).T.rename_axis(index=None, columns="layer")
 
 # sphinx_gallery_start_ignore
 for _layer in layers.values():
@@ -300,7 +300,7 @@ assert abs(_embedding.std() - 1) < 0.02
 # %%
 # The largest values come close to the bound:
 
-table
+ranges_of_the_default
 
 # %%
 # A transposed convolution stores its channels the other way round, so its ``fan_in`` comes from the output channels.
@@ -339,10 +339,10 @@ for choice, variance in choices.items():
     y = x @ w.T
     y.backward(torch.randn_like(y))
     rows[choice] = {"Var(y)": y.var().item(), "Var(x.grad)": x.grad.var().item()}
-table = pd.DataFrame(rows).T.rename_axis(index=None, columns="Var(w)")
+measured_variances = pd.DataFrame(rows).T.rename_axis(index=None, columns="Var(w)")
 
 # sphinx_gallery_start_ignore
-for _choice, _row in table.iterrows():
+for _choice, _row in measured_variances.iterrows():
     assert abs(_row["Var(y)"] / (100 * choices[_choice]) - 1) < 0.03
     assert abs(_row["Var(x.grad)"] / (400 * choices[_choice]) - 1) < 0.03
 # sphinx_gallery_end_ignore
@@ -350,7 +350,7 @@ for _choice, _row in table.iterrows():
 # %%
 # The measured variances:
 
-table.map("{:.2f}".format)
+measured_variances.map("{:.2f}".format)
 
 # %%
 # The first row is Kaiming with :math:`g = 1`: it keeps the activations. The second is Kaiming with ``mode="fan_out"``: it keeps
@@ -397,15 +397,15 @@ for name, (function, slope) in functions.items():
     gain = nn.init.calculate_gain(name, slope)
     left = function(normal).square().mean().item()
     rows[name] = {"gain": gain, "E[f(x)²]": left, "gain² · E[f(x)²]": gain**2 * left}
-table = pd.DataFrame(rows).T.rename_axis(index=None, columns="function")
+gains = pd.DataFrame(rows).T.rename_axis(index=None, columns="function")
 
 # sphinx_gallery_start_ignore
-_product = table["gain² · E[f(x)²]"]
+_product = gains["gain² · E[f(x)²]"]
 assert (abs(_product[["linear", "relu", "leaky_relu"]] - 1) < 1e-3).all()
 assert 1.08 < _product["tanh"] < 1.11 and 0.28 < _product["sigmoid"] < 0.31
-assert abs(table.loc["relu", "gain"] - 2**0.5) < 1e-12
-assert abs(table.loc["tanh", "gain"] - 5 / 3) < 1e-12
-assert table.loc["sigmoid", "gain"] == 1
+assert abs(gains.loc["relu", "gain"] - 2**0.5) < 1e-12
+assert abs(gains.loc["tanh", "gain"] - 5 / 3) < 1e-12
+assert gains.loc["sigmoid", "gain"] == 1
 leaky = nn.init.calculate_gain("leaky_relu", 0.2)
 assert leaky == math.sqrt(2 / (1 + 0.2**2)) == 1.3867504905630728
 _raised = []
@@ -420,7 +420,7 @@ assert _raised == ["Unsupported nonlinearity gelu", "Unsupported nonlinearity si
 # %%
 # If the gain corrects it fully, the last column is 1:
 
-table.map("{:.4f}".format)
+gains.map("{:.4f}".format)
 
 # %%
 # ReLU keeps half of :math:`\operatorname{E}[x^2]`, so its gain is :math:`\sqrt{2}`. The sigmoid gets no correction. GELU and
@@ -430,7 +430,7 @@ table.map("{:.4f}".format)
 # figure: Two panels with logarithmic axes over the layers 1 to 30 with tanh: variance of activations and gradients. No
 #   activations explode. The gradients of the scale 2 grow to almost 10,000 in layer 1, those of Kaiming to about 10. With
 #   Xavier both fade to about 0.01 or 0.1, and with the two smaller scales to less than 1e-10.
-draw("tanh")
+plot_variances("tanh")
 
 # sphinx_gallery_start_ignore
 _last = {name: curves[name, "tanh"][0][-1] for name in SCALES}

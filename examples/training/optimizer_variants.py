@@ -77,7 +77,7 @@ VARIANTS = {
 }
 
 
-def compare(optimizer_class):
+def tabulate_variants(optimizer_class):
     rows = {}
     for name, options in VARIANTS.items():
         weights, operators, counted = two_steps(optimizer_class, **options)
@@ -99,19 +99,18 @@ import matplotlib.pyplot as plt
 import torch
 from torch.optim import LBFGS, SGD, Adam, AdamW
 
-table = compare(AdamW)
-
 # sphinx_gallery_start_ignore
-_loop, _all, _one = table["operators"]
+_table = tabulate_variants(AdamW)
+_loop, _all, _one = _table["operators"]
 assert _loop == 900 and 2 < _all < 20 and _one == 2
-assert table["same result"].all()
+assert _table["same result"].all()
 assert not torch.allclose(two_steps(AdamW)[0], two_steps(SGD)[0], atol=1e-3)
-assert table["largest temporary"].tolist() == [
+assert _table["largest temporary"].tolist() == [
     "64 numbers",
     "6400 numbers",
     "0 numbers",
 ]
-assert table["write is counted"].tolist() == [True, True, False]
+assert _table["write is counted"].tolist() == [True, True, False]
 for _class in (SGD, Adam, AdamW, Adagrad):
     _loop, _all, _one = (two_steps(_class, **o) for o in VARIANTS.values())
     assert _loop[1].count > _all[1].count >= _one[1].count
@@ -146,7 +145,7 @@ for _options in VARIANTS.values():
         _raised.append("does not support sparse gradients" in str(error))
 assert _raised == [True]
 # sphinx_gallery_end_ignore
-table
+tabulate_variants(AdamW)
 
 # %%
 # - ``foreach`` calls operators that take a *list* of tensors, such as ``torch._foreach_add_``. A line of the formula is one

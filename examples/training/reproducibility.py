@@ -227,18 +227,21 @@ for _ in range(50):
 # Each draw takes the next numbers. One draw more, for instance for an additional layer, shifts the numbers that follow:
 
 
-def draw(seed, before=0):
+def draw_numbers(seed, before=0):
     torch.manual_seed(seed)
     torch.rand(before)
     return [round(number, 4) for number in torch.rand(4).tolist()]
 
 
-print("seed 0:                    ", draw(0))
-print("seed 0 again:              ", draw(0))
-print("seed 0, after another draw:", draw(0, before=1))
+print("seed 0:                    ", draw_numbers(0))
+print("seed 0 again:              ", draw_numbers(0))
+print("seed 0, after another draw:", draw_numbers(0, before=1))
 
 # sphinx_gallery_start_ignore
-assert draw(0) == draw(0) != draw(1) and draw(0, before=1)[:3] == draw(0)[1:]
+assert (
+    draw_numbers(0) == draw_numbers(0) != draw_numbers(1)
+    and draw_numbers(0, before=1)[:3] == draw_numbers(0)[1:]
+)
 _before = torch.get_rng_state()
 torch.cuda.manual_seed(0)
 torch.cuda.manual_seed_all(0)
@@ -271,7 +274,7 @@ import inspect
 
 from torch.utils.checkpoint import checkpoint as _checkpoint
 
-assert after == draw(0)
+assert after == draw_numbers(0)
 assert "generator" not in inspect.signature(nn.Dropout).parameters
 _random, _numpy = random.getstate(), np.random.get_state()[2]
 with torch.random.fork_rng(devices=[]):
