@@ -22,9 +22,9 @@ Truncated backpropagation through time: detach the hidden state
 
       state = tuple(s.detach() for s in state)
 
-   For an RNN or a GRU, write ``state = state.detach()``. The values continue into the next chunk, but the gradient stops at its start.
-   So make the chunks clearly longer than the time that the model should learn to remember. If the sequences are independent,
-   carry nothing: pass no state.
+   For an RNN or a GRU, write ``state = state.detach()``. The values continue into the next chunk, but the gradient stops at its
+   start. So make the chunks clearly longer than the time that the model should learn to remember. If the sequences are
+   independent, carry nothing: pass no state.
 """
 
 # %%
