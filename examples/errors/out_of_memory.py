@@ -248,8 +248,7 @@ assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 #   ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``). `It helps where sizes change
 #   <https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-envvars>`__ from step to step.
 # - **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
-# - **A second try with a smaller batch**: start it after the ``except`` block. `Inside it, the error keeps tensors alive
-#   <https://docs.pytorch.org/docs/stable/notes/faq.html>`__.
+# - **A second try with a smaller batch**: start it after the ``except`` block. Inside it, the error keeps tensors alive.
 #
 # Terabytes: a wrong shape
 # ------------------------

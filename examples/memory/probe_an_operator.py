@@ -275,7 +275,7 @@ answers.rename_axis(columns="operator")
 #   gradient is wrong, and nothing is said.
 # - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
 # - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong* (they disagree).
-# %%
+#
 # In this table, backward raises where the changed tensor is kept, and works where it is not.
 
 # %%

@@ -122,6 +122,8 @@ image, label = images[7:8], 1
 # ``image`` is a test image with a vertical bar. The map on the right is a measurement: how far does the score fall if you cover
 # a pixel and its neighbors with gray?
 
+import torch
+
 model.eval()
 x = image.detach().clone().requires_grad_()
 score = model(x)[0, label]

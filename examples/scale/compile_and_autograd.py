@@ -57,6 +57,7 @@ for value in (eager_value, compiled_value):
 # sphinx_gallery_start_ignore
 import warnings
 
+warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")  # while compiling
 eager_value, compiled_value = wave(x), compiled_wave(x)
 
 
