@@ -123,6 +123,7 @@ image, label = images[7:8], 1
 # a pixel and its neighbors with gray?
 
 import torch
+from torch import nn
 
 model.eval()
 x = image.detach().clone().requires_grad_()

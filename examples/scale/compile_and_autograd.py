@@ -204,9 +204,6 @@ assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
 #
 # .. how-measured:: Five hooks are registered before the first call of a compiled model, or after it; this notes which ones run.
 
-import warnings
-
-warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")  # while compiling
 HOOKS = {
     "forward, on a layer": lambda model, compiled: model[0].register_forward_hook,
     "full backward, on a layer": lambda m, _: m[0].register_full_backward_hook,

@@ -56,7 +56,7 @@ for words, labels in batches:
 
 # %%
 # .. how-measured:: The weight of one token of each batch: the gradient of the whole loss with respect to the loss of this
-# token.
+#    token.
 
 import matplotlib.pyplot as plt
 
