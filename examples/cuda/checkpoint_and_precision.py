@@ -4,10 +4,10 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 
 .. in-short::
 
-   Two switches can lower the memory of a training step. *Checkpointing* forgets results and computes them again; *autocast*
-   computes products in bfloat16. For the 6 layers of a transformer on this page, counted from shapes, checkpointing takes the
-   peak of a step from 817 to 216 MiB, and bfloat16 takes it to 609 MiB. Both together need *more* than checkpointing alone
-   here, unless you add ``cache_enabled=False``.
+   Two switches can lower the memory of a training step. *Checkpointing* drops results and computes them again; *autocast*
+   computes products in bfloat16. For the 6 transformer layers on this page, counted from shapes, checkpointing lowers the peak
+   of a step from 817 to 216 MiB, and bfloat16 lowers it to 609 MiB. Both together need *more* than checkpointing alone, unless
+   you call ``torch.autocast`` with ``cache_enabled=False``.
 """
 
 # %%
@@ -16,19 +16,12 @@ Checkpointing and bfloat16 on a GPU: memory, time, gradients
 # Your training step runs out of memory, and you do not want a smaller batch. You can estimate without a GPU what each switch
 # saves:
 #
-# .. how-measured:: 6 layers of attention and a feed-forward network, and a step in four ways.
+# .. how-measured:: the model is 6 layers of attention and a feed-forward network.
 
 # sphinx_gallery_time_limit = 500
-import weakref
-
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.checkpoint import checkpoint
 
 LAYERS, WIDTH, HEADS, BATCH, LENGTH = 6, 1024, 16, 4, 512
 
@@ -58,6 +51,17 @@ def build(device):
     return net, batch
 
 
+# %%
+# The forward pass, with both switches:
+
+import sys
+
+import pandas as pd
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
 def forward(net, x, checkpointed, lower, together=1, cache=True):
     kind = x.device.type
     with torch.autocast(kind, torch.bfloat16, enabled=lower, cache_enabled=cache):
@@ -80,7 +84,13 @@ ways = {
 
 # %%
 # .. how-measured:: the step runs on fake tensors, which have no data. A dispatch mode adds up the storages in use, beyond the
-#    weights, a gradient for each of them, and the batch. What a kernel takes for itself is not seen.
+#    weights, a gradient for each of them, and the batch. The working memory of kernels is not seen.
+
+import weakref
+
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 class OnPaper(TorchDispatchMode):
@@ -119,12 +129,6 @@ on_paper = (pd.DataFrame(predicted, ["held", "peak"]).T / 2**20).round(0).astype
 # %%
 # *Held* is what the graph keeps when forward is done. *Peak* is the most that the whole step takes.
 
-import sys
-
-import pandas as pd
-import torch
-from torch import nn
-
 # figure: Four horizontal pairs of bars, held and peak of a step. float32 is longest, with a peak of 817 MiB, then
 #   bfloat16 with 609 MiB. The two with checkpointing peak near 220 MiB, and of these bfloat16 has the longer bar.
 look = {"color": ["#94a3b8", "#2563eb"], "xlabel": "MiB", "figsize": (7, 2.8)}
@@ -160,22 +164,22 @@ assert (
 on_paper
 
 # %%
-# This code passes ``preserve_rng_state=False`` because the model has no dropout. With dropout, leave this option out: the
-# second forward pass would draw a different mask, and the gradient would be wrong without an error.
+# The model has no dropout, so ``preserve_rng_state=False`` is safe. With dropout, leave this option out: the second forward
+# pass would draw a different mask, and the gradient would be wrong without an error.
 #
 # The idea: one layer at a time
 # -----------------------------
 # Backward needs results of forward. Without checkpointing, the graph holds the results of all layers when backward begins. With
-# it, the graph holds 6 tensors of 8 MiB here: the inputs of the layers 2 to 6, and the result of the last layer. (The input of
-# the first layer is the batch, which is not counted.) They stay in float32 under autocast too. Backward then takes one layer
-# after the other: it computes the results of this layer again, uses them, and frees them. So the peak is what the graph holds
-# plus the results of *one* layer, plus what the backward of this layer needs while it runs.
+# it, the graph of this model holds 6 tensors of 8 MiB: the inputs of the layers 2 to 6, and the result of the last layer. (The
+# input of the first layer is the batch, which is not counted.) They stay in float32 under autocast too. Backward then takes one
+# layer at a time: it computes the results of the layer again, uses them, and frees them. So the peak is what the graph holds,
+# plus the results of *one* layer, plus what its backward needs.
 #
 # What people get wrong
 # ---------------------
 # **Expecting half from bfloat16.** In this model, autocast computes the products in bfloat16, and GELU and attention get
-# bfloat16 from them. The norms and the sums ``x + …`` stay in float32. And for backward, the products keep a copy of each
-# weight in bfloat16. In float32 they keep the weight itself, which exists anyway.
+# bfloat16 from them. The norms and the sums ``x + …`` stay in float32. And for backward, the products keep a bfloat16 copy of
+# each weight. In float32 they keep the weight itself, which exists anyway.
 
 with torch.device("meta"):
     net = nn.Sequential(*(Layer() for _ in range(LAYERS)))
@@ -188,10 +192,8 @@ assert 0.7 < share < 0.8 and 0.2 < copies / predicted["bfloat16"][0] < 0.3
 
 # %%
 # **Adding bfloat16 to checkpointing and expecting less.** Autocast *caches* the copy of a weight until the outermost ``with``
-# ends, in case the weight is used again. So at the end of forward, the copies of all layers are there, and this is the peak.
-# Without the cache, a checkpointed layer drops its copies when its forward ends. ``cache_enabled=False`` turns the cache off.
-# (Without checkpointing it saves nothing here, because the graph keeps the copies. And if you use a weight twice, it is copied
-# twice.)
+# ends, in case the weight is used again. So at the end of forward, the copies of all layers are in memory, and this is the
+# peak. With ``cache_enabled=False`` a checkpointed layer drops its copies when its forward ends.
 
 without_cache = predict(True, True, 1, False)[1]
 for name, peak in {
@@ -204,19 +206,19 @@ assert without_cache < predicted["float32, checkpoint"][1]
 
 # %%
 # **Reading an old peak.** ``max_memory_allocated`` is the highest value since the program began, or since the last
-# ``reset_peak_memory_stats()``. A cheap run after an expensive one seems to need the same.
+# ``reset_peak_memory_stats()``. So a cheap run after an expensive one seems to need as much.
 #
 # **Checkpointing for inference.** Under ``no_grad`` nothing is saved for backward, so there is nothing to forget.
 #
 # Exercise
 # --------
-# ``together`` puts several layers into one checkpoint. Fewer inputs are kept then. Is the peak of a step lower with 1 or with
-# 3 layers together? Predict it before you run it on paper.
+# ``together`` puts several layers into one checkpoint, so fewer inputs are kept. Is the peak of a step lower with 1 or with 3
+# layers together?
 #
 # .. solution::
 #
-# With 1. While backward works on a checkpoint, everything that its layers save is there, and here one layer saves much more
-# than the one input that is kept for it.
+# With 1. While backward works on a checkpoint, everything that its layers save is in memory, and one layer saves much more than
+# the one input that is kept for it.
 
 several = {1: predicted["float32, checkpoint"][1]}
 several[3] = predict(True, False, 3)[1]
@@ -229,7 +231,7 @@ assert list(several.values()) == sorted(several.values())
 # -----------------
 # Shapes say nothing about time and rounding, and kernels may need extra memory. So here is each step on a GPU. The first step
 # lets the libraries allocate their workspaces, and gives the gradient. The bytes of the second step are measured. Then steps
-# with eight times the batch are timed: with a small batch, you could measure how fast Python starts the kernels.
+# with eight times the batch are timed, because with a small batch you could measure how fast Python starts the kernels.
 #
 # .. needs-a-gpu::
 
@@ -265,7 +267,7 @@ def milliseconds(net, batch, way):
 
 # %%
 # The four models are built from one seed, so they have the same weights. The last column compares the gradient of one weight of
-# the first layer, the layer that backward reaches last.
+# the first layer, which backward reaches last.
 
 # varies: Times depend on the GPU. The peak includes what its kernels take, and rounding depends on how they add up.
 
@@ -305,8 +307,8 @@ table.rename_axis(columns="step, sizes in MiB")
 # - **Peak.** It can be higher than on paper, because kernels need memory while they run.
 # - **Time** is a multiple of the first row. Checkpointing computes most of forward twice. From Ampere (2020) on, products in
 #   bfloat16 run on fast units (*tensor cores*) that products in float32 do not use, unless you allow TF32.
-# - **Gradients.** Checkpointing repeats the same computation, so only the last digits differ, if any. bfloat16 has fewer
-#   digits, and the gradient shows it, although it is stored in float32 like the weights.
+# - **Gradients.** Checkpointing repeats the same computation, so at most the last digits differ. bfloat16 has fewer digits, and
+#   the gradient shows it, although it is stored in float32.
 #
 # The cache of autocast, measured:
 
@@ -319,9 +321,8 @@ for cache in (True, False):
 assert peaks[False] < peaks[True]
 
 # %%
-# An old peak, and a reset. The first reset below clears the peak of the timed steps above, so the *plain* peak is that of the
-# first step here. Then a step with checkpointing runs, once without a reset and once after one. The weights, their gradients
-# and the batch are included:
+# An old peak. First a plain step runs. Then a step with checkpointing runs, once without a reset and once after one. The
+# weights, their gradients and the batch are included:
 
 # varies: The peak includes what the kernels of this GPU take.
 

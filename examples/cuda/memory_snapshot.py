@@ -4,33 +4,19 @@ GPU memory: allocated, reserved, empty_cache and the snapshot
 
 .. in-short::
 
-   PyTorch takes *segments* of memory from the driver, keeps them, and cuts *blocks* for tensors out of them.
-   ``memory_allocated()`` counts blocks, ``memory_reserved()`` counts segments, and ``nvidia-smi`` shows more than both. When
-   nothing refers to a tensor or to its views any more, its block is free. ``empty_cache()`` gives back only segments in which
-   no tensor lives. The training step on this page needs most at the beginning of backward.
+   ``nvidia-smi`` shows more than your tensors, because PyTorch keeps freed memory for the next ones, and CUDA itself needs
+   some. PyTorch takes *segments* from the driver and cuts *blocks* for tensors out of them. ``memory_allocated()`` counts
+   blocks, ``memory_reserved()`` counts segments. ``empty_cache()`` gives back only segments in which no tensor lives. To see
+   which lines hold the memory, record a snapshot. The training step on this page uses the most memory when backward begins.
 """
 
 # %%
 # The problem: a deleted tensor, and the same number in nvidia-smi
 # ----------------------------------------------------------------
-# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one way in
-# which that happens. Ten tensors of 2 MiB share one segment, and nine of them are deleted.
-#
-# .. how-measured:: what this page imports.
+# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one reason. Ten
+# tensors of 2 MiB share one segment, and nine of them are deleted:
 
 # sphinx_gallery_time_limit = 500
-import os
-import weakref
-
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-
-MIB = 2**20
-
-# %%
-# The segment, after nine of the ten are gone:
-
 import sys
 from collections import Counter
 from pathlib import Path
@@ -38,6 +24,9 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pandas as pd
 import torch
+from torch import nn
+
+MIB = 2**20
 
 # figure: A bar of 20 MiB, the segment. A piece of 2 MiB at 10 MiB is a tensor. The 10 MiB before it and the 8 MiB
 #   behind it are free.
@@ -49,14 +38,13 @@ fig.tight_layout()
 
 # %%
 # *Allocated* is 2 MiB now, and *reserved* is 20 MiB. The segment cannot go back to the driver, because a tensor lives in it.
-# The 18 MiB are not lost for other tensors, but they lie in two pieces. A tensor of 12 MiB fits into neither and needs a new
-# segment. This is *fragmentation*.
+# Other tensors can use the 18 MiB, but they are in two pieces. A tensor of 12 MiB fits into neither and needs a new segment.
+# This is *fragmentation*.
 #
 # The rules of rounding
 # ---------------------
-# These are the rules of the default allocator, with its default settings. They decide how much one tensor takes when nothing
-# is cached. A large tensor of 101 MiB takes the whole segment of 102 MiB: the rest is cut off for others only if it is larger
-# than 1 MiB.
+# The default allocator follows these rules when nothing is cached. A tensor of 101 MiB takes the whole segment of 102 MiB: the
+# rest is cut off for others only if it is larger than 1 MiB.
 
 
 def rounded(size):
@@ -97,26 +85,9 @@ assert list(rules["a new segment, MiB"]) == [2, 2, 2, 20, 20, 20, 10, 102]
 rules
 
 # %%
-# What people get wrong
-# ---------------------
-# **Judging by nvidia-smi.** It shows what the driver has given away: PyTorch's segments, the context of CUDA, and other
-# programs. Ask ``memory_allocated()`` for your tensors, and the workspaces of libraries.
-#
-# **Calling empty_cache in the loop.** PyTorch gets no more memory by it: PyTorch uses cached segments itself, and gives them
-# back by itself before it raises *out of memory*. After ``empty_cache`` PyTorch has to ask the driver again, and that takes
-# time. ``empty_cache`` helps where *another* program waits for the memory. Between two phases with tensors of other sizes, it
-# may reduce fragmentation.
-#
-# **Keeping the loss.** A running sum of losses keeps the graph of every step alive. Without a backward, the graphs keep all
-# that they have saved. Add up numbers: ``total += loss.item()``. The last cell of this page measures both sums.
-#
 # One training step, on paper
 # ---------------------------
-# Twelve blocks of layer norm, linear, GELU and linear, as in a transformer without its attention. Saved for backward are: the
-# inputs of the norm and of the first linear layer, and the four times wider inputs of GELU and of the second linear layer. So a
-# block keeps 10 tensors of the size of the batch.
-#
-# .. how-measured:: the step runs on the meta device, where tensors have no data, and a dispatch mode adds up the storages.
+# Twelve blocks of layer norm, linear, GELU and linear, as in a transformer without its attention:
 
 TOKENS, WIDTH, BLOCKS = 8192, 1024, 12
 
@@ -135,6 +106,18 @@ def build(device):
 
 def loss_of(model, batch):
     return model(batch).square().mean()
+
+
+# %%
+# For backward, a block saves the inputs of the norm and of the first linear layer, and the four times wider inputs of GELU and
+# of the second linear layer. Together they are as large as 10 batches.
+#
+# .. how-measured:: the step runs on the meta device, where tensors have no data, and a dispatch mode adds up the storages.
+
+import weakref
+
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 
 class OnPaper(TorchDispatchMode):
@@ -223,9 +206,9 @@ for _change, _rule in zip(steps["change"][1:], _expected, strict=True):
 # - The first **step** of Adam adds two averages for each weight, and they stay.
 # - **zero_grad** frees the gradients.
 #
-# Within the step, memory rises with each block of the forward pass and falls again in backward. Here the peak is a little later
-# than the end of forward: the first gradients are there already, and hardly anything has been freed. (With a small batch, the
-# results are smaller than the weights, and the peak may be at the end of backward, or in the optimizer's step.)
+# Memory rises with each block of the forward pass and falls again in backward. The peak of this step is a little later than the
+# end of forward: the first gradients are already there, and hardly anything has been freed. (With a small batch, the results
+# are smaller than the weights, and the peak may be at the end of backward, or in the optimizer's step.)
 
 
 def draw(samples, peak, title):
@@ -281,6 +264,31 @@ with OnPaper() as _paper:
 # sphinx_gallery_end_ignore
 
 # %%
+# Which lines hold the memory?
+# ----------------------------
+# Record a step on your GPU, write a file, and open it on pytorch.org/memory_viz:
+#
+# .. code-block:: python
+#
+#    torch.cuda.memory._record_memory_history()
+#    step()
+#    torch.cuda.memory._dump_snapshot("snapshot.pickle")
+#    torch.cuda.memory._record_memory_history(enabled=None)  # forgets the history
+#
+# The names begin with an underscore: they are not a public interface, and may change.
+#
+# What people get wrong
+# ---------------------
+# **Judging by nvidia-smi.** It shows what the driver has given out: PyTorch's segments, the context of CUDA, and other
+# programs. ``memory_allocated()`` shows your tensors, and the workspaces of libraries.
+#
+# **Calling empty_cache in the loop.** It does not give PyTorch more memory: PyTorch reuses cached segments, and gives them back
+# itself before it raises *out of memory*. After ``empty_cache`` it has to ask the driver again, and that takes time. The call
+# may help if a *different* program waits for the memory, or between two phases with tensors of different sizes.
+#
+# **Keeping the loss.** A running sum of losses keeps the graph of every step alive. Add up numbers: ``total += loss.item()``.
+# The last cell of this page measures both sums.
+#
 # Exercise
 # --------
 # How much do tensors of 1, 512, 513 and 100,000 bytes add to *allocated*? And how many segments do 30 tensors of 1 MiB need?
@@ -296,7 +304,7 @@ assert answers == [512, 512, 1024, 100_352] and 30 * block(MIB) // segment(MIB) 
 # %%
 # Measured on a GPU
 # -----------------
-# The rules above, and the step, on a real allocator. A tensor of one number has 4 bytes.
+# The rules above, and the step, on a real allocator.
 #
 # .. needs-a-gpu::
 
@@ -315,6 +323,8 @@ def show(what):
 
 
 # sphinx_gallery_start_ignore
+import os
+
 # The numbers below are those of the default settings, of the allocator that PyTorch brings, and of a new process.
 assert memory() == (0, 0), "something was allocated before this page"
 for _setting in ("ALLOC_CONF", "CUDA_ALLOC_CONF", "NO_CUDA_MEMORY_CACHING"):
@@ -334,8 +344,7 @@ for _size in (101 * MIB, 10 * MIB, 9 * MIB, MIB + 1):
 # sphinx_gallery_end_ignore
 
 # %%
-# A tensor of 100 MiB gets a segment of its own. When it is deleted, the segment stays, and the next tensor of that size gets it
-# again.
+# A tensor of 100 MiB gets its own segment. When it is deleted, the segment stays, and the next tensor of that size gets it.
 
 big = torch.empty(100 * MIB, dtype=torch.uint8, device="cuda")
 show("100 MiB")
@@ -370,7 +379,7 @@ show("empty_cache()")
 assert memory() == (512 + 2 * MIB, 22 * MIB)
 
 # %%
-# ``memory_snapshot`` lists the segments and their blocks, in the order of their addresses.
+# ``memory_snapshot`` lists the segments and their blocks:
 
 blocks = {}
 for part in torch.cuda.memory_snapshot():
@@ -396,8 +405,8 @@ show("all deleted, emptied")
 assert memory() == (0, 0)
 
 # %%
-# The training step. A first one is not counted: the libraries behind the products may allocate a workspace then, and keep it.
-# A difference of the columns that stays the same is that.
+# The training step. A first one is not counted: the libraries may allocate a workspace then, and keep it. So the columns may
+# differ by a constant.
 
 # varies: The workspaces of the libraries differ from GPU to GPU.
 
@@ -431,8 +440,7 @@ check(samples, before, peak)
 # sphinx_gallery_end_ignore
 
 # %%
-# The allocator can note each block that it hands out, with the Python stack of that moment, and each one that comes
-# back. The names begin with an underscore: they are not a public interface, and may change.
+# The allocator can note each block that it hands out, with the Python stack of that moment, and each one that comes back:
 
 # varies: How many blocks the operations take depends on the GPU and the libraries.
 
@@ -454,10 +462,8 @@ assert not torch.cuda.memory._snapshot()["device_traces"][0]
 # sphinx_gallery_end_ignore
 
 # %%
-# A block is free when its free is *completed*. What stays here is the gradients.
-#
-# ``_dump_snapshot(path)`` writes the same to a file, for the viewer on pytorch.org/memory_viz. Call it before you end the
-# recording, which forgets the history. Here the history is replayed, entry by entry, up to the peak.
+# A block is free when its free is *completed*. Only the gradients stay. Now we replay the history, entry by entry, up to the
+# peak.
 
 # varies: The temporary tensors of backward differ from GPU to GPU.
 
@@ -476,7 +482,7 @@ print(f"replayed: {highest / MIB:,.0f} MiB, counted: {counted / MIB:,.0f} MiB")
 assert 0.95 < highest / counted < 1.05
 
 # %%
-# The stack of each block tells which layer took it. Its frames lie in the files of ``torch/nn/modules``.
+# The stack of each block tells which layer took it. We look for frames in the files of ``torch/nn/modules``:
 
 # varies: The temporary tensors of backward differ from GPU to GPU.
 
@@ -497,10 +503,9 @@ assert holders["linear.py"] > holders["activation.py"] > holders["normalization.
 assert holders["elsewhere"] < 0.3 * highest
 
 # %%
-# These are results, not inputs: a linear layer's result is what the next layer saves. *Elsewhere* is where no layer
-# was running, as in backward, which has threads of its own.
-
-# %%
+# These are results: the result of a linear layer is what the next layer saves. *Elsewhere* is where no layer was running, as in
+# backward, which runs in separate threads.
+#
 # *Driver* is about what ``nvidia-smi`` shows: ``mem_get_info`` asks the same driver.
 
 # varies: The driver's number includes other programs, and what CUDA takes for itself.
@@ -519,7 +524,7 @@ print(f"driver    {used / MIB:>9,.0f} MiB")
 assert reserved > 2 * allocated and used > reserved
 
 # %%
-# How often PyTorch asks the driver for memory in one step, and in one step after ``empty_cache``:
+# How often PyTorch asks the driver for memory in one step, and in a step after ``empty_cache``:
 
 # varies: How many segments a step needs depends on the GPU and the libraries.
 
@@ -563,6 +568,5 @@ assert 2.9 < kept / saved < 3.1 and left < 0.01 * saved
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`, what a graph costs by the size of the batch.
 # - :ref:`sphx_glr_gallery_memory_what_is_saved.py`, which operation saves what.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, how long a graph lives.
-# - In PyTorch's reference: `Understanding CUDA memory usage
-#   <https://docs.pytorch.org/docs/stable/torch_cuda_memory.html>`__ and
-#   `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__.
+# - In PyTorch's reference: `Understanding CUDA memory usage <https://docs.pytorch.org/docs/stable/torch_cuda_memory.html>`__
+#   and `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__.

@@ -8,10 +8,10 @@ How much GPU memory ``no_grad`` saves
 
 .. in-short::
 
-   With the graph, most results stay in memory until backward. Under ``torch.no_grad()`` a result is freed as soon as no later
-   layer needs it. For ResNet-50 one more image of 224 × 224 costs 81.9 MiB with the graph and 10.5 MiB without, so about 7.8
-   times as many images fit, by the shapes alone. On a real card free memory in pieces may cost some of it. Another model has
-   another factor. ``model.eval()`` saves nothing here: it does not turn the graph off.
+   With the graph, most results stay in memory until backward. Under ``with torch.no_grad():`` a result is freed as soon as no
+   later layer needs it. For ResNet-50, counted from shapes, one more image of 224 × 224 costs 81.9 MiB with the graph and 10.5
+   MiB without, so about 7.8 times as many images fit. On a real card, fragmentation can make this number smaller. Other models
+   have other factors. ``model.eval()`` saves nothing here: it does not turn the graph off.
 """
 
 # %%
@@ -19,20 +19,11 @@ How much GPU memory ``no_grad`` saves
 # ------------------------------------------
 # Training works. Then you validate with ``model.eval()`` and a larger batch, and get *CUDA out of memory*. The forward pass
 # still records a graph, and the graph keeps results for a backward that never comes. How much it keeps follows from the
-# shapes alone:
+# shapes:
 #
 # .. how-measured:: ResNet-50 is written out here, as torchvision has it.
 
-import contextlib
-import importlib
-import warnings
-import weakref
-
-import pandas as pd
-import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 
 def conv(inputs, outputs, size, stride=1):
@@ -79,6 +70,12 @@ assert len(list(_net.parameters())) == 161
 # %%
 # .. how-measured:: it runs on the meta device, where tensors have no data, and a dispatch mode adds up the storages in use.
 
+import weakref
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
 
 class OnPaper(TorchDispatchMode):
     def __init__(self):
@@ -110,6 +107,16 @@ def predict(batch, mode, prepare=lambda net: net):
         return paper.peak / 2**20
 
 
+# %%
+# Peak memory of one forward pass, without a GPU:
+
+import contextlib
+import gc
+import sys
+
+import pandas as pd
+import torch
+
 with_graph = contextlib.nullcontext
 modes = {"with the graph": with_graph, "no_grad": torch.no_grad}
 batches = [8, 32, 64]
@@ -117,15 +124,6 @@ paper = pd.DataFrame(
     {name: [predict(size, mode) for size in batches] for name, mode in modes.items()},
     index=batches,
 )
-
-# %%
-# Peak memory of one forward pass, without a GPU:
-
-import gc
-import sys
-
-import pandas as pd
-import torch
 
 # figure: Peak memory over batch size, two straight lines from 8 to 64 images. With the graph the line rises from 0.7
 #   to 5.2 GiB, under no_grad from 0.2 to 0.75 GiB.
@@ -142,7 +140,7 @@ assert (paper.loc[8] / 1024).round(1).to_list() == [0.7, 0.2]
 # sphinx_gallery_end_ignore
 
 # %%
-# Both lines are straight here, so two numbers describe each: what one more image costs, and what is there without any image.
+# Both lines are straight, so two numbers describe each: what one more image costs, and what is there without any image.
 
 rows = {}
 for name in modes:
@@ -156,6 +154,9 @@ ratio = rows["with the graph"]["MiB per image"] / rows["no_grad"]["MiB per image
 assert lines["MiB per image"].round(2).to_list() == [81.93, 10.53]
 assert round(ratio, 1) == 7.8
 assert all(lines["fixed MiB"] > 97) and all(lines["fixed MiB"] < 99)
+import importlib
+import warnings
+
 try:  # where torchvision can be imported, its network has the same layers and the same peaks
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -187,11 +188,11 @@ lines.round(2)
 #
 # Why the difference is so large
 # ------------------------------
-# With the graph, each convolution keeps its input, each batch norm keeps its input, and each ReLU here keeps its result. They
-# add up over all layers.
+# With the graph, each convolution and each batch norm keeps its input, and each ReLU keeps its result. They add up over all
+# layers.
 #
-# Under ``no_grad`` only the moment counts at which most is alive. It is in the first block: the images, the input of the
-# block, and three results of its full size.
+# Under ``no_grad`` only the fullest moment counts. It is in the first block: the images, the input of the block, and three
+# results of its full size.
 
 images = 3 * 224 * 224
 block_input = 64 * 56 * 56
@@ -201,10 +202,9 @@ print(f"{alive:.2f} MiB an image")
 assert round(alive, 6) == round(lines["MiB per image"]["no_grad"], 6)
 
 # %%
-# What people get wrong
-# ---------------------
-# **eval() to save memory.** It changes what dropout and batch norm compute. The graph is recorded all the same. (In a model
-# with dropout, ``eval()`` needs less memory: dropout keeps no mask then, and makes no new tensor. The graph stays.)
+# What eval() and a list of losses do
+# -----------------------------------
+# ``eval()`` changes what dropout and batch norm compute. The graph is still recorded:
 
 changes = {
     "train()": paper["with the graph"][32],
@@ -229,9 +229,8 @@ assert _kept[True] > _kept[False] == 512 * 64 * 4  # the input of the second lay
 # sphinx_gallery_end_ignore
 
 # %%
-# **Keeping losses for a plot.** A loss keeps its whole graph alive. In validation no backward frees the saved results, so they
-# stay, too. Keep numbers: ``loss.item()``. Here are three batches of 4 images, again on paper. On paper ``item()`` has no
-# number to return, so the list of losses is emptied instead.
+# A loss keeps its whole graph alive, and in validation no backward frees what the graph saved. Here are the losses of three
+# batches of 4 images in a list, which is then emptied:
 
 with OnPaper() as meter, torch.device("meta"):
     net, kept, before = resnet50(), [], meter.held()
@@ -255,13 +254,10 @@ with OnPaper() as _meter, torch.device("meta"):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Catching the error and going on inside the handler.** The exception keeps a reference to the stack, and the stack keeps
-# references to the tensors. Leave the ``except`` block first, then try the smaller batch.
-#
 # Which batch fits on which card?
 # -------------------------------
-# Take what the driver reports as the memory of the card. CUDA itself needs a part of it, the *context*: 0.3 to 0.7 GiB is
-# an assumption here. The rest is for tensors.
+# The driver reports the memory of the card. CUDA itself needs a part of it, the *context*: we assume 0.3 to 0.7 GiB. The rest
+# is for tensors.
 
 CONTEXT = 0.7, 0.3  # GiB
 
@@ -281,8 +277,8 @@ limits = pd.DataFrame({name: [span(c, name) for c in cards] for name in modes}, 
 limits.rename_axis("GiB", axis=0).rename_axis(columns="largest batch")
 
 # %%
-# These are upper limits, and a card of 80 GB may report 79.2 GiB. A convolution may take memory of its own while it runs,
-# and free memory may lie in pieces that are too small. Both cost something on a real card.
+# These are upper limits. On a real card, convolutions may need working memory, free memory may be in pieces that are too small,
+# and a card of 80 GB may report 79.2 GiB.
 #
 # A claim about a card of 11 GB
 # -----------------------------
@@ -309,11 +305,19 @@ assert all(7.7 < one < 7.9 for one in _ratios)
 # sphinx_gallery_end_ignore
 
 # %%
-# - 128 images with the graph are **at the limit**. Whether they fit depends on the card, on its driver and on what the
-#   kernels take, and shapes cannot decide it.
-# - 512 images without a graph are about half of it, on paper.
-# - The ratio hardly depends on the card: on paper it is between 7.7 and 7.9 for each in this section. But a real card has to
-#   give one free piece to each result, and may fall short of it.
+# - 128 images with the graph are **at the limit**. Whether they fit depends on the card, its driver and its kernels.
+# - 512 images without a graph are about half of the limit, on paper.
+# - The ratio is between 7.7 and 7.9 for each card in this section, on paper. A real card must find one free piece for each
+#   result, so its ratio may be smaller.
+#
+# What people get wrong
+# ---------------------
+# **Calling only eval() in validation.** The graph stays. Use ``with torch.no_grad():`` too.
+#
+# **Keeping losses for a plot.** Memory grows with each batch. Keep numbers: ``loss.item()``.
+#
+# **Trying again inside the except block.** The exception keeps a reference to the stack, and the stack keeps references to the
+# tensors. Leave the ``except`` block first, then try the smaller batch.
 #
 # Exercise
 # --------
@@ -322,8 +326,7 @@ assert all(7.7 < one < 7.9 for one in _ratios)
 #
 # .. solution::
 #
-# Nothing requires a gradient then: neither the images nor the weights. No node is recorded, and the peak is that of
-# ``no_grad``.
+# As much as ``no_grad``: neither the images nor the weights require a gradient, so no node is recorded.
 
 frozen = predict(32, with_graph, lambda net: net.requires_grad_(False))
 print(f"frozen: {frozen:.1f} MiB, under no_grad: {paper['no_grad'][32]:.1f} MiB")
@@ -332,8 +335,8 @@ assert frozen == paper["no_grad"][32]
 # %%
 # Measured on a GPU
 # -----------------
-# A prediction from shapes does not know what kernels take for themselves. So here is the same forward pass on a GPU, with
-# PyTorch's own counter of the peak.
+# Shapes do not show the working memory of kernels. So here is the same forward pass on a GPU, with PyTorch's own counter of the
+# peak.
 #
 # .. needs-a-gpu::
 
@@ -361,7 +364,7 @@ first = peak(8, with_graph)
 
 # %%
 # The measured peaks beside the predicted ones, in MiB. ``inference_mode`` takes about what ``no_grad`` takes: neither records
-# a graph. Of the surplus, what stays the same is kept by the libraries.
+# a graph.
 
 # varies: cuDNN chooses its algorithms by the GPU and the free memory, and some of them need more of it.
 
@@ -403,8 +406,8 @@ print(slopes.round(1).to_string())
 assert slopes["with the graph"] > 3 * slopes["no_grad"]
 
 # %%
-# A large GPU can play a small one: ``set_per_process_memory_fraction`` limits what PyTorch's allocator may take. Past that, an
-# allocation fails as it does on a full card. Here it may take 10.76 GiB less 0.4 GiB for a context. Doubling finds a batch
+# A large GPU can play a small one: ``set_per_process_memory_fraction`` limits what PyTorch's allocator may take. Beyond that,
+# an allocation fails as it does on a full card. The limit here is 10.76 GiB less 0.4 GiB for a context. Doubling finds a batch
 # that is too large, and halving the interval finds one that fits while the next does not.
 
 LIMIT = (10.76 - 0.4) * 2**30
@@ -448,8 +451,8 @@ print("512 under no_grad: ", "out of memory" if refusal(512, torch.no_grad) else
 assert most["no_grad"] > 2 * most["with the graph"]
 
 # %%
-# The message when a batch is a little too large tells what is missing. It is about the first allocation that fails, and does
-# not know what the rest of the pass would need. *Allowed* is the limit that was set above.
+# The message for a batch that is a little too large. It is about the first allocation that fails, and does not know what the
+# rest of the pass would need. *Allowed* is the limit that was set above.
 
 # varies: The sizes depend on the GPU and on what was allocated before.
 
@@ -459,10 +462,10 @@ for sentence in message.split(". ")[:6]:
 assert any(words in message for words in TOO_LARGE)
 
 # %%
-# What the message calls *reserved but unallocated* is free, in pieces that are too small for the next result: *fragmentation*.
-# With ``expandable_segments`` the allocator can let a segment grow instead of asking for another one. You would set the
-# environment variable ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts (the message has its older name);
-# here a private function sets it.
+# *Reserved but unallocated* memory is free, but here in pieces that are too small for the next result: *fragmentation*. With
+# ``expandable_segments`` the allocator can let a segment grow instead of asking for another one. You would set
+# ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts (the message has the variable's older name); here a
+# private function sets it.
 
 # varies: The largest batch depends on the algorithms that cuDNN chooses on this GPU, and on the order of allocations.
 
@@ -479,7 +482,7 @@ torch.cuda.set_per_process_memory_fraction(1.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# What the driver has given away, less what PyTorch has reserved, is CUDA and its libraries, and other programs on the same GPU:
+# What the driver has given out and PyTorch has not reserved belongs to CUDA, its libraries, and other programs on this GPU:
 
 # varies: It depends on the GPU, its driver and the libraries that were loaded.
 
@@ -491,6 +494,5 @@ print(f"{(total - free - torch.cuda.memory_reserved()) / 2**30:.2f} GiB")
 # --------
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`, more about counting memory from shapes.
 # - :ref:`sphx_glr_gallery_memory_memory_by_mode.py`, the modes side by side on a small network.
-# - In PyTorch's reference:
-#   `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__ and
-#   `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__.
+# - In PyTorch's reference: `CUDA memory management <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__
+#   and `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__.
