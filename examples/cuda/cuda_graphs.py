@@ -6,16 +6,26 @@ CUDA graphs: capture a training step, and what a replay does not do
 
    If a step is many small kernels, Python and the launches take most of the time. ``torch.cuda.graph`` captures the kernels of
    one step, backward included, and ``replay()`` launches them all at once, without Python. A replay reads and writes the *same
-   memory*: copy each batch into the captured input, and clone what you keep. What Python does during capture, such as an
+   memory*: copy each batch into the captured input, and clone what you keep. What Python did during capture, such as an
    ``if``, a hook or a learning rate, is fixed.
 """
 
 # %%
 # The problem: a step of many small kernels
 # -----------------------------------------
-# You train a small network, and the GPU is idle most of the time, because Python launches each kernel by itself. A *CUDA graph*
-# records the kernels of one step, and launches them together. It has nothing to do with the graph of autograd: it notes the
-# kernels and the addresses that they read and write.
+# You train a small network, and the GPU is idle most of the time, because Python launches each kernel separately. A *CUDA
+# graph* records the kernels of one step and launches them together:
+#
+# .. code-block:: python
+#
+#    graph = torch.cuda.CUDAGraph()
+#    with torch.cuda.graph(graph):  # after a warm-up
+#        loss = step()
+#    for batch in data:
+#        x.copy_(batch)
+#        graph.replay()
+#
+# It notes the kernels, and the addresses that they read and write. (The graph of autograd is something else.)
 #
 # .. list-table::
 #    :header-rows: 1
@@ -34,11 +44,12 @@ CUDA graphs: capture a training step, and what a replay does not do
 #      - runs once
 #      - does not run
 #
-# To see what follows from that, here is a recorder for the CPU that behaves in nearly the same way. It notes each operation,
-# those of backward included. A replay runs them again, and puts the results into the same tensors. One difference: this
-# recorder computes while it records, and a capture on the GPU does not.
+# Here is a recorder for the CPU that behaves in nearly the same way. It notes each operation, also those of backward. A replay
+# runs them again and writes the results into the same tensors. (It computes while it records; a capture on the GPU does not.)
 
 import sys
+import time
+import warnings
 
 import matplotlib.pyplot as plt
 import torch
@@ -67,7 +78,7 @@ class Recorder(TorchDispatchMode):
 
 
 # %%
-# A training step, recorded once and replayed for 20 batches. The batch is copied into the input that was recorded:
+# A training step, whose input is the memory of ``x``. Each batch is copied into it:
 
 
 def mlp(device="cpu"):
@@ -129,8 +140,7 @@ assert close and len(usual_called) == 20 and not called
 # %%
 # Why it is faster
 # ----------------
-# Each operation costs Python some microseconds, whatever its size. On paper, with 10 µs for each, and 2 µs of computing on the
-# GPU:
+# Each operation costs Python some microseconds, whatever its size. We assume 10 µs for each, and 2 µs of computing on the GPU:
 
 count = len(recorder.calls)
 paper = {"as usual": count * 10e-3, "replay": count * 2e-3}
@@ -147,8 +157,7 @@ assert paper["as usual"] == 5 * paper["replay"]
 
 # %%
 # With large kernels, the GPU is busy anyway, so you gain little.
-
-# %%
+#
 # What people get wrong
 # ---------------------
 # **Giving the name x to a new batch.** The recording knows the memory, not the name:
@@ -163,10 +172,10 @@ print("the new x changes the loss:", losses[0] != losses[1])
 assert losses[0] == losses[1]
 
 # %%
-# **Keeping results.** Each replay writes into the same ``loss``. A list of losses is a list of one tensor. Keep
+# **Keeping results.** Each replay writes into the same ``loss``, so a list of losses holds one tensor many times. Keep
 # ``loss.clone()`` or ``loss.item()``.
 #
-# **Changing what Python knew.** A factor, a learning rate, an ``if``, the mode ``train()``: all were decided when the step was
+# **Changing what Python knew.** A factor, a learning rate, an ``if``, the mode ``train()``: all were fixed when the step was
 # recorded.
 
 factor = 2.0
@@ -179,23 +188,21 @@ print(scaled)
 assert scaled.tolist() == [2, 2, 2]
 
 # %%
-# **Accumulating by accident.** If ``zero_grad`` is not in the recording, and ``grad`` was there before, each replay adds.
-# ``zero_grad(set_to_none=True)`` inside the recorded step is right: then each replay writes the gradient instead of adding to
-# it.
+# **Accumulating by accident.** If ``grad`` exists before the recording, and ``zero_grad`` is not part of it, each replay adds
+# to ``grad``. Call ``zero_grad(set_to_none=True)`` inside the recorded step: each replay then writes a new gradient.
 #
 # **Skipping the warm-up.** On a GPU, run the step a few times in a side stream first. Libraries load code and allocate memory
 # in their first calls, and a capture may fail there.
 #
-# **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU. Inside a capture they raise an
-# error.
+# **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU, so they raise inside a capture.
 #
 # Exercise
 # --------
-# You want a learning rate that changes, in a recorded step. What must it be?
+# How can the learning rate of a recorded step change?
 #
 # .. solution::
 #
-# A tensor, because the recording reads its memory. (For a capture it must be on the GPU.) ``fill_`` changes it between replays:
+# Make it a tensor, because the recording reads its memory. (For a capture it must be on the GPU.) ``fill_`` changes it:
 
 rate, weight = torch.tensor(0.5), torch.ones(3)
 with Recorder() as update:
@@ -215,9 +222,6 @@ assert weight.tolist() == [0.25, 0.25, 0.25]
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
-
-import time
-import warnings
 
 
 def capture(step):
@@ -294,8 +298,7 @@ print("after replay: ", target.tolist())
 assert target.tolist() == [2, 2, 2, 2]
 
 # %%
-# The norm of a gradient after each of three replays, with ``zero_grad`` inside the captured step, and with zeros that were
-# there before:
+# The norm of a gradient after each of three replays, with ``zero_grad`` inside the captured step, and without it:
 
 
 def norms(inside):
@@ -351,8 +354,8 @@ print("with the same seed they are:", torch.equal(masks[2], masks[3]))
 assert not torch.equal(masks[0], masks[1]) and torch.equal(masks[2], masks[3])
 
 # %%
-# Two errors that a capture raises. In the first, a number is copied from the CPU to the GPU within the step. In the second,
-# Adam counts its steps on the CPU, which is its default. Make it with ``capturable=True``:
+# Two errors that a capture raises. The first step copies a number from the CPU to the GPU. In the second, Adam counts its steps
+# on the CPU, which is its default. Make Adam with ``capturable=True``:
 
 
 def with_number():

@@ -4,28 +4,22 @@ The profiler on a GPU: kernels, launches, and where the CPU waits
 
 .. in-short::
 
-   An operation that computes on a GPU has two times: the CPU's, to launch its kernels, and the GPU's, to run them. Look for
-   slow operators in the CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with
-   *Synchronize* in their name. Let a few steps pass first, call ``torch.cuda.synchronize()`` at the end of each step, and do
-   not add up a CUDA column.
+   An operation on a GPU takes time twice: the CPU launches its kernels, and the GPU runs them. Look for slow operators in the
+   CUDA columns of the profiler's table, and for waits in the CPU columns: ``aten::item`` and calls with *Synchronize* in their
+   name. Let a few steps pass first, and call ``torch.cuda.synchronize()`` at the end of each step. Do not add up a CUDA column,
+   because it counts each kernel more than once.
 """
 
 # %%
 # The problem: item() takes all the time
 # --------------------------------------
-# You profile a loop, and most of the CPU's time is in ``aten::item``, which fetches one number. It is not slow. It waits: CUDA
-# calls return before the work is done, and ``item()`` needs the result. Here is the order of events for ten products of large
-# matrices and one question, from two assumed rates: 10 µs for a launch, and 20 · 10¹² floating-point operations a second.
+# You profile a loop, and most of the CPU's time is in ``aten::item``, which fetches one number. It waits: CUDA calls return
+# before the work is done, and ``item()`` needs the result. Here are ten products of large matrices and one ``item()``. We
+# assume 10 µs for a launch, and 20 · 10¹² floating-point operations a second.
 #
 # .. how-measured:: a kernel starts when it has been launched and the kernel before it is done.
 
-import warnings
-
 import matplotlib.pyplot as plt
-from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 LAUNCH, RATE, SIZE = 10e-6, 20e12, 8192
 
@@ -65,6 +59,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, schedule
@@ -75,7 +70,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 draw(launches, runs, question, "Ten launches, ten products, one question (on paper)")
 
 # %%
-# How long the CPU waits on paper, and how many products are done when the loop of launches ends:
+# How long the CPU waits, and how many products are done when the loop of launches ends:
 
 done = sum(start + length <= 10 * LAUNCH for start, length in runs)
 print(f"item() waits for {question[1] * 1e3:.0f} of {free * 1e3:.0f} ms")
@@ -83,25 +78,9 @@ print(f"done when the loop ends: {done} of 10 products")
 assert question[1] / free > 0.99 and done == 0
 
 # %%
-# What people get wrong
-# ---------------------
-# **Timing without synchronizing.** A clock that stops when the loop ends has measured the launches: 0.1 ms for the ten products
-# above.
-#
-# **Adding up a CUDA column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it,
-# and in *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
-#
-# **Profiling the first step.** Loading kernels and choosing algorithms fall into it. Let two steps pass within the same
-# profile.
-#
 # Is the step bound by launches?
 # ------------------------------
-# A small convolutional network, and one step of training without the update. An operation that writes values launches at least
-# one kernel, copy or fill. Views and ``torch.empty`` write no values. Counted in this way, the number of launches here is the
-# same for each size of the batch. The work grows with the batch.
-#
-# .. how-measured:: the step runs on the meta device, where tensors have no data; one mode counts operations that fill a new
-#    storage or change a tensor in place, and FlopCounterMode counts the floating-point operations of products and convolutions.
+# A small convolutional network, for which we count the launches of one training step, without the update:
 
 
 def build(images, device):
@@ -115,6 +94,15 @@ def build(images, device):
         )
         labels = torch.zeros(images, dtype=torch.long)
         return model, torch.randn(images, 3, 64, 64), labels
+
+
+# %%
+# .. how-measured:: the step runs on the meta device, where tensors have no data; one mode counts operations that fill a new
+#    storage or change a tensor in place, and FlopCounterMode counts the floating-point operations of products and convolutions.
+
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 
 class Launches(TorchDispatchMode):
@@ -146,6 +134,10 @@ def count(images):
     return forward, launches.names[len(forward) :], flops.get_total_flops()
 
 
+# %%
+# An operation that writes values launches at least one kernel, copy or fill. Views and ``torch.empty`` write no values. With
+# the same two rates:
+
 rows = {}
 for images in (1, 8, 64, 512):
     forward, backward, flops = count(images)
@@ -170,24 +162,30 @@ assert steps["computing, ms"][64] > 5 * steps["launching, ms"][64]
 _convolution = 2 * 64 * 64 * 9 * (3 * 64 + 64 * 128)  # of one image, forward
 assert 2.9 < steps["10⁹ operations"][1] * 1e9 / _convolution < 3.01
 # sphinx_gallery_end_ignore
-
-# %%
-# On paper, with the same two rates:
-
 steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images")
 
 # %%
-# With one image, launching takes longer than computing: the GPU would be idle most of the time, and a faster one would not
-# help much. With 64 images the launches are a small part. (Only products and convolutions are counted as work, not what moves
-# memory.)
+# The number of launches is the same for each batch, and the work grows. With one image, launching takes longer than computing:
+# the GPU would be idle most of the time. With 64 images the launches are a small part. (Only products and convolutions are
+# counted as work.)
 #
-# Here backward launches more than forward. Six of its operations, the most frequent first:
+# Backward launches more than forward here. Six of its operations, the most frequent first:
 
 print(*[f"{n} × {name}" for name, n in Counter(backward).most_common(6)], sep="\n")
 assert Counter(backward)["aten.convolution_backward"] == 2
 assert len(backward) > len(forward)
 
 # %%
+# What people get wrong
+# ---------------------
+# **Timing without synchronizing.** A clock that stops when the loop ends has measured the launches: 0.1 ms for the ten products
+# above.
+#
+# **Adding up a CUDA column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it,
+# and in *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
+#
+# **Profiling the first step.** It loads kernels and chooses algorithms. Let two steps pass within the same profile.
+#
 # Exercise
 # --------
 # Which of these wait for the GPU: ``x.sum()``, ``x.sum().item()``, ``x[x > 0]``, ``torch.where(x > 0, x, -x)``,
@@ -197,7 +195,7 @@ assert len(backward) > len(forward)
 #
 # Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask gives a
 # result of unknown size. ``torch.where`` with three arguments gives one of a known size. Fake tensors have no values, so the
-# four calls that wait raise here. (Fake tensors do not find all waits: ``x.cpu()`` waits, and does not raise here.)
+# four calls that wait raise. (``x.cpu()`` waits too, but does not raise with fake tensors.)
 
 questions = {
     "x.sum()": lambda x: x.sum(),
@@ -228,8 +226,8 @@ with FakeTensorMode():
 # %%
 # Measured on a GPU
 # -----------------
-# The step with 64 images. A schedule lets two steps pass, and records three. The CPU waits at the end of each,
-# so that its kernels belong to it.
+# The step with 64 images. A schedule lets two steps pass, and records three. The CPU waits at the end of each step, so that all
+# its kernels belong to it.
 #
 # .. needs-a-gpu::
 
@@ -238,6 +236,8 @@ if not torch.cuda.is_available():
     sys.exit()
 
 # sphinx_gallery_start_ignore
+import warnings
+
 # It comes once in a process, and torch 2.11 gives it even where there is one cycle only.
 warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 # sphinx_gallery_end_ignore
@@ -299,24 +299,23 @@ assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # sphinx_gallery_end_ignore
 
 # %%
-# The columns of the CPU mean what they mean :ref:`without a GPU <sphx_glr_gallery_profiling_profiler_table.py>`. The
-# new ones, with their names in Python:
+# The CPU columns mean the same as :ref:`without a GPU <sphx_glr_gallery_profiling_profiler_table.py>`. The new ones, with their
+# names in Python:
 #
 # - **Self CUDA**: the time that the GPU spent on what the row itself launched: ``self_device_time_total``.
 # - **CUDA total**: the same with the operators that it called: ``device_time_total``.
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
-# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``. On a row only ``cuda_time`` does.
+# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``.
 #
 # A row ``ProfilerStep*`` is the profiler's mark for a step. On the GPU it spans what the loop's thread launched, gaps included:
-# here forward, and hardly any of backward, which has a thread of its own.
+# here forward, and hardly any of backward, which runs in a separate thread.
 #
-# *Self CPU time total* includes waits, and what the profiler itself costs. So it does not tell whether launches bound the step.
-
-# %%
-# There are three kinds of rows, the profiler's own marks aside. A *kernel* runs on the GPU, an *operator* of PyTorch runs on
-# the CPU and launches kernels, and a *CUDA call* is how it talks to the GPU.
+# *Self CPU time total* includes waits and the cost of the profiler. So it does not tell whether launches bound the step.
+#
+# Besides these marks there are three kinds of rows. A *kernel* runs on the GPU, an *operator* of PyTorch runs on the CPU and
+# launches kernels, and a *CUDA call* is how it talks to the GPU.
 
 
 def kind(event):
@@ -365,7 +364,7 @@ print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
 assert each >= on_paper
 
 # %%
-# Each operator knows the kernels that it launched. Here is the last convolution of a backward pass:
+# Each operator knows its kernels. Here is the last convolution of a backward pass:
 
 # varies: Which kernels compute a convolution depends on the GPU and on cuDNN.
 
@@ -385,8 +384,8 @@ show(convolution)
 assert convolution.device_time_total > 0
 
 # %%
-# The outermost operators of the forward pass, and the engine's rows of the backward pass, do not contain each other.
-# So their *CUDA total* may be compared, and added up.
+# The outermost operators of the forward pass, and the engine's rows of the backward pass, do not contain each other. So you can
+# add up their *CUDA total*.
 
 ENGINE = "autograd::engine::evaluate_function: "
 
@@ -411,7 +410,7 @@ print(f"in these operators: {in_operators / in_kernels:.0%} of the time of all k
 assert 0.9 < in_operators / in_kernels < 1.1
 
 # %%
-# The longest of both, by the GPU's time. What moves memory, such as batch norm, counts here; on paper it did not.
+# The longest of both. What moves memory, such as batch norm, counts here; on paper it did not.
 
 # varies: The lengths are times. They depend on the GPU, and so may their order.
 
@@ -437,8 +436,8 @@ assert "aten::conv2d" in forward and "ConvolutionBackward0" in backward
 # sphinx_gallery_end_ignore
 
 # %%
-# Ten products of large matrices, and then a question for a value. The profiler has the beginning and the end of each event, in
-# microseconds, on one time axis for both sides.
+# Ten products of large matrices, and then ``item()``. The profiler notes when each event begins and ends, on one time axis for
+# both sides.
 
 a = torch.randn(SIZE, SIZE, device="cuda")
 
@@ -490,8 +489,8 @@ assert question.elapsed_us() > 5 * (launches[-1].end - launches[0].start)
 # sphinx_gallery_end_ignore
 
 # %%
-# Such a wait looks like work: ``aten::item`` fetches one number, and has most of *CPU total*. The events below it say what it
-# did. A CUDA call with *Synchronize* in its name is a wait.
+# Such a wait looks like work: ``aten::item`` has most of *CPU total*. The events inside it say what it did. A CUDA call with
+# *Synchronize* in its name is a wait.
 
 # varies: Times depend on the GPU, and how a value is copied depends on the version.
 
@@ -511,7 +510,7 @@ print(f"of the CPU's time until then: {share:.0%}")
 assert share > 0.5
 
 # %%
-# What the sum of a column is, compared with the time of the kernels:
+# The sum of a column, compared with the time of the kernels:
 
 # varies: How often a kernel is counted depends on how operators are nested.
 
@@ -522,8 +521,8 @@ for column in ("self_device_time_total", "device_time_total"):
     assert total > 1.8 * real
 
 # %%
-# The questions of the exercise, asked on the GPU: in the mode ``set_sync_debug_mode("error")`` most waits raise.
-# (``torch.cuda.synchronize()`` does not.)
+# The exercise, on the GPU: in the mode ``set_sync_debug_mode("error")`` most waits raise. (``torch.cuda.synchronize()`` does
+# not.)
 
 # sphinx_gallery_start_ignore
 warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype")
@@ -556,5 +555,5 @@ torch.cuda.set_sync_debug_mode("default")
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, the CPU columns.
 # - :ref:`sphx_glr_gallery_profiling_profiler_schedule.py`, chosen steps, and labels.
 # - :ref:`sphx_glr_gallery_profiling_profiler_traces.py`, stacks and trace files.
-# - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and
-#   `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.
+# - In PyTorch's reference: `torch.profiler <https://docs.pytorch.org/docs/stable/profiler.html>`__ and `CUDA semantics
+#   <https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution>`__.

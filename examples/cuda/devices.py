@@ -5,22 +5,24 @@ CUDA devices: where a tensor lives, and when its value is there
 .. in-short::
 
    Choose the device once: ``device = torch.device("cuda" if torch.cuda.is_available() else "cpu")``. ``model.to(device)`` moves
-   the model itself; ``x = x.to(device)`` returns a moved tensor. Most operations want all their inputs on one device. Usual
-   exceptions are a CPU tensor without dimensions, and a CPU index in brackets. Most CUDA calls return before their result is
-   there: call ``torch.cuda.synchronize()`` before you read a clock.
+   the model; ``x = x.to(device)`` returns a moved tensor. Most operations want all their inputs on one device. The usual
+   exceptions are a 0-dimensional CPU tensor and a CPU index in square brackets. Most CUDA calls return before their result is
+   ready: call ``torch.cuda.synchronize()`` before you read a clock.
 """
 
 # %%
 # The problem: one tensor stayed on the CPU
 # -----------------------------------------
-# Most operations do not move their inputs. Here ``x`` is on the GPU, and ``other`` on the CPU. ``FakeTensorMode`` gives
-# tensors a device and no data, so no GPU is needed to see which of these calls accept both.
-#
-# .. how-measured:: each call runs on fake tensors, and the table notes the device of the result or the error.
+# Your model and your images are on the GPU, but the labels are not. Most operations then raise, because they do not move their
+# inputs. ``FakeTensorMode`` makes tensors with a device and without data, so you can see this without a GPU:
+
+import sys
+import time
 
 import pandas as pd
 import torch
 import torch.nn.functional as F
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 fake = FakeTensorMode()
@@ -29,6 +31,10 @@ with fake:
     other = torch.zeros(2, 2)
     labels = torch.zeros(2, dtype=torch.long)
     number = torch.tensor(1.0)
+
+# %%
+# .. how-measured:: each call runs on these tensors, and the table notes the device of the result or the error.
+
 calls = {
     "x + other": lambda: x + other,
     "x @ other": lambda: x @ other,
@@ -60,21 +66,13 @@ assert all(one.endswith("cuda:0") for one in outcomes[5:])
 # sphinx_gallery_end_ignore
 
 # %%
-# ``number`` is a CPU tensor without dimensions. The last two calls take it. The call above them takes a plain number. (An index
-# in brackets is another exception: on a real GPU ``x[labels]`` works, too.)
-
-import sys
-import time
-
-import pandas as pd
-import torch
-import torch.nn.functional as F
-from torch import nn
+# The last two calls of the table work, because ``number`` is a CPU tensor without dimensions. A plain number such as 1.0 works
+# too. (So does an index in square brackets: on a real GPU ``x[labels]`` is fine.)
 
 outcomes.to_frame("what happens")
 
 # %%
-# What fake tensors say of a layer whose batch was left on the CPU. (What real ones say is in the measured half.)
+# The message for a layer whose batch stayed on the CPU, from fake tensors (the measured half has the real one):
 
 with fake:
     weight = torch.zeros(3, 2, device="cuda")
@@ -90,15 +88,11 @@ assert _said in message
 # sphinx_gallery_end_ignore
 
 # %%
-# What people get wrong
-# ---------------------
-# **Forgetting the labels.** The model and the images are on the GPU, and ``F.cross_entropy(x, labels)`` raises all the same.
-# Move everything that the batch holds.
-#
-# **Moving a leaf, and asking the copy for the gradient.** If a tensor requires a gradient, its move to another device is
-# recorded, and the moved tensor is a result, not a leaf. The gradient goes to the tensor that you made first. In the first line
-# below nobody kept that tensor. Make the leaf on its device, with ``device=``. Here the ``meta`` device takes the place of the
-# GPU: a move to it is recorded in the same way.
+# Make a leaf on its device
+# -------------------------
+# If a tensor requires a gradient, its move to another device is recorded. The moved tensor is a result, and the gradient goes
+# to the tensor that you made first. In the first line below nobody kept that tensor. So make the leaf on its device, with
+# ``device=``. (The ``meta`` device takes the place of the GPU here: a move to it is recorded in the same way.)
 
 lost = torch.ones(2, requires_grad=True).to("meta")
 kept = torch.ones(2, requires_grad=True, device="meta")
@@ -111,14 +105,11 @@ assert torch.ones(2).to("meta").is_leaf  # without requires_grad a copy is a lea
 # sphinx_gallery_end_ignore
 
 # %%
-# **Timing without synchronizing.** A CUDA operation is put into a queue, and the call returns. So a clock around the call
-# shows how fast Python fills the queue.
-#
 # Python does not wait
 # --------------------
-# Such a queue is called a *stream*. Within one stream a kernel starts when it has been launched *and* the kernel before it is
-# done. That is enough to predict what two clocks would show for ten products of square matrices. The two rates are round
-# numbers that are assumed: 10 µs for a launch, and 20 · 10¹² floating-point operations a second.
+# A CUDA operation goes into a queue, a *stream*, and the call returns. In one stream a kernel starts when it has been launched
+# *and* the kernel before it is done. So two clocks show different times for ten products of square matrices. We assume 10 µs
+# for a launch, and 20 · 10¹² floating-point operations a second:
 
 LAUNCH, RATE = 10e-6, 20e12
 
@@ -143,7 +134,7 @@ assert on_paper.iloc[0, 1] < 0.11 and on_paper.iloc[-1, 1] > 500
 # sphinx_gallery_end_ignore
 
 # %%
-# On paper, in milliseconds. The curves part where a product takes longer than its launch.
+# In milliseconds. The curves part where a product takes longer than its launch.
 
 # figure: Two curves over the size of the matrices on logarithmic axes, computed from the two assumed rates. They
 #   coincide up to 256 rows. The time until Python goes on stays at 0.1 ms; the time until the results are there rises
@@ -164,8 +155,7 @@ ax.figure.tight_layout()
 
 # %%
 # A call that needs the values on the CPU waits for the queue: ``item()``, ``tolist()``, ``print``, ``.cpu()``, an ``if`` on a
-# tensor. The fake tensor ``x`` has no values, so three of these calls raise. (The other two do not: a fake tensor can be
-# printed and moved without values.)
+# tensor. The fake tensor ``x`` has no values, so three of these calls raise:
 
 with fake:
     for text, call in {
@@ -185,6 +175,14 @@ with fake:
 # sphinx_gallery_end_ignore
 
 # %%
+# What people get wrong
+# ---------------------
+# **Forgetting the labels.** ``F.cross_entropy(x, labels)`` raises. Move everything that the batch holds.
+#
+# **Asking the moved tensor for its gradient.** ``lost.grad`` stays None. Make the leaf with ``device=``.
+#
+# **Timing without synchronizing.** The clock shows how fast Python fills the queue.
+#
 # Exercise
 # --------
 # ``images`` and ``weight`` are on the GPU; ``mean`` is a CPU tensor of shape ``(3, 1, 1)`` and ``scale`` a CPU tensor of shape
@@ -192,7 +190,7 @@ with fake:
 #
 # .. solution::
 #
-# Only the first. ``mean`` has dimensions, even if it has only three numbers; ``scale`` has none.
+# Only the first. ``mean`` has dimensions, although it has only three numbers; ``scale`` has none.
 
 with fake:
     images = torch.zeros(1, 3, 8, 8, device="cuda")
@@ -226,7 +224,7 @@ print("its name:       ", torch.cuda.get_device_name())
 assert torch.cuda.current_device() == 0 < torch.cuda.device_count()
 
 # %%
-# Its properties say what it can do. The memory is in bytes.
+# What it can do:
 
 # varies: The device is that of the machine.
 
@@ -237,8 +235,8 @@ print("compute capability:  ", f"{properties.major}.{properties.minor}")
 assert (properties.major, properties.minor) == torch.cuda.get_device_capability()
 
 # %%
-# ``torch.zeros(3, device=device)`` makes the tensor on the device. ``torch.zeros(3).to(device)`` makes it on the CPU first, and
-# copies it.
+# ``torch.zeros(3, device=device)`` makes the tensor on the device. ``torch.zeros(3).to(device)`` makes it on the CPU and copies
+# it.
 
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 here = torch.zeros(3)
@@ -263,7 +261,7 @@ except RuntimeError as error:
 assert "Expected all tensors to be on the same device" in message
 
 # %%
-# ``to`` copies, unless the tensor is there already. Then it returns the tensor itself.
+# ``to`` copies, unless the tensor is already there. Then it returns the tensor itself.
 
 copy = here.to(device)
 print("the same tensor as before:", copy is here)
@@ -274,7 +272,7 @@ assert copy is not here and copy.to(device) is copy
 assert here.tolist() == [0, 0, 0] and copy.tolist() == [1, 1, 1]
 
 # %%
-# A move is an operation like any other. It is recorded, and its backward moves the gradient to where the input lives.
+# A move is recorded like any operation. Its backward moves the gradient to the device of the input.
 
 w = torch.tensor(3.0, requires_grad=True)
 moved = w.to(device)
@@ -290,8 +288,8 @@ assert w.grad == 6 and w.grad.is_cpu
 
 # %%
 # ``tensor.to`` returns a tensor; ``module.to`` changes the module. Its parameters are the same objects as before and still
-# leaves, with their data on the GPU. Most optimizers that were made before the move, and have not made a step yet, go on
-# working (not ``Adagrad``). What an optimizer has stored in earlier steps does not move with the module.
+# leaves, with their data on the GPU. This optimizer was made before the move, and works. But what an optimizer has stored does
+# not move with the module, so make the optimizer after the move.
 
 layer = nn.Linear(4, 2)
 weight = layer.weight
@@ -371,7 +369,7 @@ ax.minorticks_off()
 ax.figure.tight_layout()
 
 # %%
-# To time GPU work, let the GPU itself note the moments: two events go into the same queue as the work.
+# To time GPU work, put two events into the same queue as the work. The GPU notes when it reaches them.
 
 # varies: Times depend on the GPU, the machine and its load.
 
@@ -388,8 +386,7 @@ print(
 assert begin.elapsed_time(end) > 0
 
 # %%
-# ``torch.manual_seed`` seeds the CPU and every GPU. The generators are different ones, so the same seed gives other
-# numbers on the CPU than on the GPU.
+# ``torch.manual_seed`` seeds the CPU and every GPU. Their generators differ, so the same seed gives different numbers.
 
 torch.manual_seed(0)
 on_cpu, on_gpu = torch.rand(3), torch.rand(3, device=device)
@@ -401,8 +398,8 @@ assert torch.equal(on_cpu, again_cpu) and torch.equal(on_gpu, again_gpu)
 assert not torch.allclose(on_cpu, on_gpu.cpu())
 
 # %%
-# ``torch.cuda.manual_seed`` seeds the current GPU alone, ``manual_seed_all`` all of them; both leave the CPU as it
-# is. A ``Generator`` of your own keeps its numbers apart from all others.
+# ``torch.cuda.manual_seed`` seeds only the current GPU, ``manual_seed_all`` seeds all of them; both leave the CPU as it is.
+# Your own ``Generator`` does not share its numbers with anyone.
 
 state = torch.get_rng_state()
 torch.cuda.manual_seed_all(1)
@@ -418,5 +415,5 @@ assert torch.equal(from_own, on_gpu)
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`, why the result of an operation is no leaf.
 # - :ref:`sphx_glr_gallery_profiling_profiler_table.py`, where time goes on the CPU.
-# - In PyTorch's reference: `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html>`__ and
-#   `torch.cuda <https://docs.pytorch.org/docs/stable/cuda.html>`__.
+# - In PyTorch's reference: `CUDA semantics <https://docs.pytorch.org/docs/stable/notes/cuda.html>`__ and `torch.cuda
+#   <https://docs.pytorch.org/docs/stable/cuda.html>`__.

@@ -4,9 +4,9 @@ pin_memory and non_blocking: what is safe, and what reads old data
 
 .. in-short::
 
-   With ``DataLoader(..., pin_memory=True)`` and ``x.to("cuda", non_blocking=True)``, Python goes on while the copy runs, and
-   you may compute with the result at once. Wait before you write into the pinned ``x`` again, and before you read the result of
-   ``t.to("cpu", non_blocking=True)``. Without the wait you may use wrong numbers, and no error tells you. ``.cpu()`` and
+   With ``DataLoader(..., pin_memory=True)`` and ``x.to("cuda", non_blocking=True)``, Python continues while the copy runs, and
+   you may compute with the result at once. But wait before you write into the pinned ``x`` again, and before you read the
+   result of ``t.to("cpu", non_blocking=True)``. Without the wait you may get wrong numbers without an error. ``.cpu()`` and
    ``.item()`` wait for you.
 """
 
@@ -20,8 +20,8 @@ pin_memory and non_blocking: what is safe, and what reads old data
 #   directly.
 # - **pinned, two streams**: a second queue copies the next batch while the first queue computes.
 #
-# .. how-measured:: nothing is measured here. A copy takes its bytes divided by a rate, and the steps of a queue follow each
-#    other. Three round numbers are assumed: 10 GB/s pageable, 50 GB/s pinned, and 2 ms of computing for each batch.
+# .. how-measured:: a copy takes its bytes divided by a rate, and the steps of a queue follow each other. We assume 10 GB/s
+#    pageable, 50 GB/s pinned, and 2 ms of computing for each batch.
 
 import matplotlib.pyplot as plt
 
@@ -71,6 +71,7 @@ import time
 
 import pandas as pd
 import torch
+from torch.utils.data import DataLoader
 
 # figure: Three rows over time, computed from the assumed rates. From pageable memory the copies take most of the 52 ms.
 #   From pinned memory copies and computations alternate, and end at 20 ms. With two streams the copies run beside the
@@ -87,11 +88,10 @@ assert 50 < total["pageable"] < 55 and 19 < total["pinned"] < 21
 assert 13 < total["pinned, two streams"] < 14
 
 # %%
-# A queue of the GPU is called a *stream*. By default PyTorch uses one, and its work runs in order. So ``non_blocking=True``
-# alone does not run a copy beside the computing, as the row *pinned* shows. What you gain is that *Python* does not wait: it
+# A queue of the GPU is called a *stream*. By default PyTorch uses one, and its work runs in order. So with
+# ``non_blocking=True`` the copy and the computing still take turns, as the row *pinned* shows. But *Python* does not wait: it
 # can prepare and launch what comes next.
-
-# %%
+#
 # The idea: a copy waits in a queue
 # ---------------------------------
 # With pinned memory, a non-blocking copy is only *in the queue* when the call returns. So later work of the same queue may use
@@ -113,10 +113,8 @@ def synchronize():
 
 
 # %%
-# What people get wrong
-# ---------------------
-# **Reading too early.** The values are not there yet. Nothing raises, and you log an old number. (In this model of a queue it
-# is 0. On a GPU it is whatever was in that memory, for example the loss of an earlier step.)
+# If you read the result before the copy has run, you get an old number, without an error. (It is 0 in this model. On a GPU it
+# is whatever was in that memory, for example the loss of an earlier step.)
 
 loss = torch.tensor(5.0)
 logged = copy_later(loss)  # as loss.to("cpu", non_blocking=True)
@@ -126,7 +124,7 @@ print("read at once:", early, "  after synchronize():", logged.item())
 assert early == 0 and logged == 5
 
 # %%
-# **Filling the same buffer again.** The copy reads the buffer when its turn comes, and by then it has the next batch:
+# The copy reads its source when its turn comes. If you have filled the buffer again, it has the next batch:
 
 buffer = torch.zeros(2)  # pinned, and used for each batch
 batches = []
@@ -138,9 +136,7 @@ print([batch.tolist() for batch in batches])
 assert all(batch.tolist() == [3, 3] for batch in batches)
 
 # %%
-# By default ``DataLoader`` makes new tensors for each batch. The danger is a pinned buffer that you fill yourself.
-#
-# **Waiting before you compute.** The GPU may use the batch at once. In the same stream, that work runs after the copy:
+# But you may compute with the result at once, because in the same stream that work runs after the copy:
 
 batch = copy_later(torch.tensor([1.0, 2.0]))
 squares = torch.zeros(2)
@@ -150,7 +146,9 @@ print(squares)
 assert squares.tolist() == [1, 4]
 
 # %%
-# The rules for one stream:
+# What is safe in one stream
+# --------------------------
+# The rules:
 
 table = pd.DataFrame(
     [
@@ -168,9 +166,9 @@ table.set_index("after")
 
 # %%
 # With ordinary ("pageable") memory, *yes* is what we measured below. CUDA's documentation says only that such a copy *may*
-# wait. If you want to rely on it, leave out ``non_blocking=True``.
+# wait. To be safe, leave out ``non_blocking=True``.
 #
-# Autograd records the copy as ``ToCopyBackward0``, which copies the gradient back. A change of the dtype is recorded by the
+# Autograd records the copy as ``ToCopyBackward0``, which copies the gradient back. A change of the dtype is recorded as the
 # same node, so you can see it without a GPU:
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -185,16 +183,24 @@ assert moved.grad_fn.name() == "ToCopyBackward0"
 assert w.grad.tolist() == [2, 4] and w.grad.dtype == torch.float32
 
 # %%
+# What people get wrong
+# ---------------------
+# **Reading too early.** The log then shows an earlier loss. Call ``loss.item()``, or wait.
+#
+# **Filling the same buffer again.** The GPU may get the wrong batch. By default ``DataLoader`` makes new tensors for each
+# batch; the danger is a pinned buffer that you fill yourself.
+#
+# **Waiting before you compute.** In the same stream you need no wait.
+#
 # Exercise
 # --------
-# Repair the loop with the buffer in two ways, without a new buffer for each batch: with one buffer, and with two buffers so
-# that you wait as rarely as possible.
+# Repair the loop with the buffer, first with one buffer, then with two buffers so that you wait less often.
 #
 # .. solution::
 #
 # Wait for the copy before you fill its buffer again. With two buffers you wait for the copy before the last one, which is more
-# likely to be done. On a GPU, record a ``torch.cuda.Event()`` after each copy, and call its ``synchronize()`` before the buffer
-# is filled again: you then wait for this copy, but not for work that was launched later.
+# likely to be done. On a GPU, record a ``torch.cuda.Event()`` after each copy, and call its ``synchronize()`` before you fill
+# the buffer: you then wait only for this copy.
 
 for count in (1, 2):
     buffers = [torch.zeros(2) for _ in range(count)]
@@ -220,8 +226,6 @@ if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
 
-from torch.utils.data import DataLoader
-
 x = torch.ones(1000)
 pinned = x.pin_memory()
 on_gpu = x.to("cuda")
@@ -240,8 +244,8 @@ found = [tensor.is_pinned() for tensor in tensors.values()]
 assert found == [False, True, True, True, False, False, True]
 
 # %%
-# Does a call wait for the GPU? As :ref:`elsewhere <sphx_glr_gallery_tensors_detach_clone_data.py>`, large products go into the
-# queue, and an event behind them. If the event has happened when the call returns, then the call has waited.
+# Does a call wait for the GPU? Large products go into the queue, and an event behind them. If the event has happened when the
+# call returns, then the call has waited.
 
 big = torch.randn(8192, 8192, device="cuda")
 product = torch.empty_like(big)
@@ -307,10 +311,9 @@ for _name in (
 waited.replace({True: "waits", False: "no"}).rename_axis(columns="call")
 
 # %%
-# Pinned memory alone is not enough: without ``non_blocking=True`` the call waits. The second row is about ordinary memory.
-# There ``non_blocking=True`` may wait or not, depending on the size, and PyTorch promises neither.
-
-# %%
+# You need both: from pinned memory, a call without ``non_blocking=True`` waits. From ordinary memory (second row),
+# ``non_blocking=True`` may wait or not, depending on the size.
+#
 # **Reading too early**, in a loop that logs its loss. The GPU is a little behind, as it is in training:
 
 # varies: What stands in the memory that is read too early depends on what was there before.
@@ -328,7 +331,7 @@ print("after synchronize():  ", late)
 assert late == [1, 2, 3, 4, 5] and early != late
 
 # %%
-# No error and no warning. **Filling the buffer again**, from pinned and from ordinary memory:
+# **Filling the buffer again**, in pinned and in ordinary memory:
 
 
 def refill(x, wait=False):
@@ -364,8 +367,8 @@ assert _next.data_ptr() != _where and _copy[0].item() == 1  # not reused too ear
 # sphinx_gallery_end_ignore
 
 # %%
-# From ordinary memory, the driver had read the values before the call returned. (A ``del`` of the pinned tensor is safe as
-# well: PyTorch does not use its memory again before the copy is done.)
+# From ordinary memory, the driver had read the values before the call returned. (A ``del`` of the pinned tensor is safe too:
+# PyTorch does not use its memory again before the copy is done.)
 #
 # What the copies cost. *Python goes on* is when the call returns, *done* is when the GPU is done:
 
@@ -404,9 +407,9 @@ assert _done["pinned.copy_(t, non_blocking=True)"] < _done["t.cpu()"] / 3
 times.round(2).rename_axis(columns="256 MiB")
 
 # %%
-# On this machine pinned memory is several times as fast. But the last row gains nothing, because pinning copies ``x`` as well.
-# ``t.cpu()`` is the slowest: it makes a new CPU tensor each time, and the operating system has to find memory for it. In a
-# loop, copy into a pinned tensor that you keep, and wait before you read it.
+# On this machine pinned memory is several times as fast. But the last row gains nothing, because pinning copies ``x`` too.
+# ``t.cpu()`` is the slowest: it makes a new CPU tensor each time. In a loop, copy into a pinned tensor that you keep, and wait
+# before you read it.
 #
 # **Copies beside the computations** need a second stream. ``wait_stream`` makes one queue wait for the other, and
 # ``record_stream`` tells the allocator that a tensor made in one stream is used in another:
@@ -469,8 +472,7 @@ assert measured["pinned, two streams"] < 0.97 * measured["pinned"]
 assert measured["pinned"] < measured["pageable"]
 
 # %%
-# ``DataLoader(pin_memory=True)`` pins tensors inside dicts, lists and tuples. It does not look inside your own class, unless
-# the class has a method ``pin_memory``:
+# ``DataLoader(pin_memory=True)`` pins tensors inside dicts, lists and tuples. Your own class needs a method ``pin_memory``:
 
 
 class Batch:
@@ -495,8 +497,7 @@ assert nested["a"].is_pinned() and nested["b"][0].is_pinned()
 assert not own.x.is_pinned() and with_method.x.is_pinned()
 
 # %%
-# **Autograd.** Backward copies the gradient to the CPU without ``non_blocking``, so it *does* wait, and ``w.grad`` is right
-# when ``backward()`` returns:
+# **Autograd.** This backward copies the gradient to the CPU and waits, so ``w.grad`` is right when ``backward()`` returns:
 
 w = torch.ones(1_000_000, requires_grad=True)
 
@@ -510,8 +511,8 @@ print("backward waits:", waits(step), "  w.grad:", w.grad.mean().item(), w.grad.
 assert waits(step) and w.grad.mean() == 2 and w.grad.is_cpu
 
 # %%
-# ``pin_memory()`` of a tensor that requires grad is recorded, too. The pinned tensor is not a leaf, so its ``grad`` stays
-# empty. For a pinned leaf, call ``requires_grad_()`` last:
+# ``pin_memory()`` of a tensor that requires grad is recorded too. The result is not a leaf, so its ``grad`` stays None. For a
+# pinned leaf, call ``requires_grad_()`` last:
 
 no_leaf = torch.ones(3, requires_grad=True).pin_memory()
 leaf = torch.ones(3).pin_memory().requires_grad_()

@@ -5,9 +5,9 @@ CUDA streams and backward: where it runs, and when a gradient may be read
 .. in-short::
 
    Backward of each operation runs in the stream in which its forward ran, and ``backward()`` makes the stream from which you
-   call it wait for the gradients. In any other stream you may read a gradient too early, without an error. Before you use a
-   tensor in another stream, make that stream wait: ``side.wait_stream(torch.cuda.current_stream())``. If the tensor may be
-   freed while the other stream still uses it, call ``tensor.record_stream(side)``.
+   call it wait for the gradients. In a different stream you may read a gradient too early, without an error. Before you use a
+   tensor in a second stream, make that stream wait: ``side.wait_stream(torch.cuda.current_stream())``. If the tensor may be
+   freed while the second stream still uses it, call ``tensor.record_stream(side)``.
 """
 
 # %%
@@ -27,8 +27,7 @@ CUDA streams and backward: where it runs, and when a gradient may be read
 #    loss = (a + b).sum()
 #    loss.backward()
 #
-# You wrote two waits for forward and none for backward. There, autograd runs backward of each operation in the stream of its
-# forward, and lets a stream wait for the other where a gradient goes from one to the other.
+# You write the two waits of forward. Autograd adds those of backward, where a gradient goes from one stream to the other.
 #
 # .. how-measured:: on paper. Each branch takes 3 ms forward and 3 ms backward, all else 1 ms. A stream begins its next work
 #    when it is free; wait does what wait_stream does.
@@ -78,7 +77,10 @@ assert one[1] == 16 and two[1] == 10
 # The prime marks backward:
 
 import sys
+import textwrap
 import threading
+import time
+import warnings
 
 import pandas as pd
 import torch
@@ -92,13 +94,12 @@ print(f"one stream: {one[1]:.0f} ms, two streams: {two[1]:.0f} ms")
 # Who may read the gradient?
 # --------------------------
 # Three streams matter: the one of forward, the one in which you call ``backward()``, and the one in which you read ``w.grad``,
-# for example with an optimizer. Two rules decide (they are in PyTorch's notes on `stream semantics of backward passes
-# <https://docs.pytorch.org/docs/stable/notes/cuda.html#stream-semantics-of-backward-passes>`__):
+# for example with an optimizer. Two rules decide:
 #
 # 1. Backward of an operation runs in the stream of its forward.
 # 2. ``backward()`` makes the stream in which you call it wait for all gradients.
 #
-# What follows if you add no wait of your own:
+# What follows if you add no wait yourself:
 
 
 def on_paper(forward, call, read):
@@ -140,27 +141,25 @@ assert expected.loc["forward side, backward() side"].tolist() == [
 expected
 
 # %%
-# The dangerous row is *forward side, backward() side*: all of the step is inside ``with torch.cuda.stream(side):``, and the
-# optimizer's step comes after it, in the default stream. The cure is a wait before the optimizer's step:
-# ``torch.cuda.current_stream().wait_stream(side)``. In the row above, that step is safe: ``backward()`` is called in the
-# default stream, so the default stream waits.
+# The dangerous row is *forward side, backward() side*: forward and backward are inside ``with torch.cuda.stream(side):``, and
+# the optimizer's step comes after it, in the default stream. The fix is a wait before the optimizer's step:
+# ``torch.cuda.current_stream().wait_stream(side)``.
 #
-# Rely on rule 2: read gradients in the stream in which you call ``backward()``, or in one that waits for it. In the stream of
-# forward the table says *right* as well, but only while the gradient is added to ``w.grad`` in that stream. If an older graph
-# of ``w`` is still alive, it may be added in another one.
-
-# %%
+# Rely on rule 2: read gradients in the stream in which you call ``backward()``, or in one that waits for it. (The stream of
+# forward is *right* in the table too. But if an older graph of ``w`` is still alive, the gradient may be added to ``w.grad`` in
+# a different stream.)
+#
 # What people get wrong
 # ---------------------
-# **Forgetting the waits of forward.** Autograd inserts waits between its own operations in backward. In forward you do it.
+# **Forgetting the waits of forward.** Autograd adds waits only in backward. In forward you do it.
 #
-# **Reading the loss in another stream.** ``loss.item()`` waits for the *current* stream. If the loss is computed in ``side``
-# and you call ``item()`` in the default stream, you may get what was in that memory before.
+# **Reading the loss in a different stream.** ``loss.item()`` waits for the *current* stream. If the loss is computed in
+# ``side`` and you call ``item()`` in the default stream, you may get what was in that memory before.
 #
 # **Freeing too early.** PyTorch's allocator may give the memory of a freed tensor to the next tensor of the same stream at
-# once. That is right within one stream, because it runs in order. But if a second stream still reads the old tensor, it may
-# find the values of the new one. ``record_stream`` tells the allocator to wait for the second stream, too. The nodes of a graph
-# hold tensors as well, and ``backward()`` frees them. Below, this makes a gradient wrong without an error.
+# once. Within one stream that is right, because it runs in order. But if a second stream still reads the old tensor, it may
+# find the values of the new one. ``record_stream`` tells the allocator to wait for the second stream too. (The same can happen
+# to the tensors that a graph holds, when ``backward()`` frees them.)
 #
 # Here is a model of the allocator and the second stream, with a list as the memory:
 
@@ -179,9 +178,8 @@ later.pop()()
 assert memory[0] == 7
 
 # %%
-# **Expecting the calling thread.** On the CPU, backward runs in the thread that calls ``backward()``. For the operations of a
-# GPU, autograd uses a separate thread, as measured below. That thread does not see what you keep in ``threading.local()``. The
-# thread of a hook on the CPU:
+# **Expecting the calling thread.** For operations on a GPU, autograd uses a separate thread, as measured below. That thread
+# does not see what you keep in ``threading.local()``. On the CPU, backward runs in the thread that calls ``backward()``:
 
 threads = []
 w = torch.ones(3, requires_grad=True)
@@ -198,8 +196,8 @@ assert threads == [threading.get_ident()]
 #
 # .. solution::
 #
-# ``third.wait_stream(side)`` before the optimizer's step. Calling ``backward()`` in the default stream does not help, since
-# ``third`` still waits for nobody. Calling it in ``third`` does:
+# ``third.wait_stream(side)`` before the optimizer's step. Calling ``backward()`` in the default stream does not help, because
+# ``third`` still does not wait. Calling it in ``third`` does:
 
 for call in STREAMS:
     print(f"backward() in {call:<8} read in third: {on_paper('side', call, 'third')}")
@@ -211,18 +209,13 @@ assert on_paper("side", "side", "third") == "too early"
 # Measured on a GPU
 # -----------------
 # Where backward runs, who reads too early, what is freed too early, and what you gain with two streams.
-#
-# ``torch.cuda._sleep(n)`` lets a stream wait for n cycles. It is private, and good for one thing: to be late on purpose.
+# ``torch.cuda._sleep(n)``, a private function, lets a stream wait for n cycles.
 #
 # .. needs-a-gpu::
 
 if not torch.cuda.is_available():
     print("What follows is measured, and needs a CUDA device.")
     sys.exit()
-
-import textwrap
-import time
-import warnings
 
 # sphinx_gallery_start_ignore
 _has_switch = hasattr(
@@ -268,8 +261,8 @@ for forward, call in ((default, side), (side, default)):
     assert (Slow.stream == forward) and Slow.thread != threading.get_ident()
 
 # %%
-# The first rule holds in both cases, and backward runs in a separate thread. Now the 18 combinations of the table. Reading is
-# ``w.grad.clone()``, and ``w.grad`` is zero before:
+# The first rule holds in both cases, and backward runs in a separate thread. Now the 18 combinations of the table. ``w.grad``
+# is zero before, and read with ``clone()``:
 
 
 def measured(forward, call, read):
@@ -325,8 +318,8 @@ assert not _done
 # sphinx_gallery_end_ignore
 
 # %%
-# **Forgetting a wait in forward**: ``x`` is filled with 1 late, and ``side`` doubles it. And a loss of ``side`` is read in the
-# default stream:
+# **Forgetting a wait**: ``x`` is filled with 1 late, and ``side`` doubles it. And a loss of ``side`` is read in the default
+# stream:
 
 
 def double_in_side(wait):
@@ -362,8 +355,8 @@ assert [double_in_side(False), double_in_side(True)] == [0, 2]
 assert [loss_of_side(False), loss_of_side(True)] == [0, 5]
 
 # %%
-# **Freeing too early.** ``x`` is deleted while ``side`` has still to read it, and the next tensor of the default stream gets
-# its memory:
+# **Freeing too early**: ``x`` is deleted before ``side`` has read it, and the next tensor of the default stream gets its
+# memory:
 
 
 def copy_in_side(record):
@@ -392,9 +385,9 @@ for record in (False, True):
     assert (value, same) == ((1, False) if record else (7, True))
 
 # %%
-# The same happens to what a node saved. The product below saves ``x``, which is 3, for the gradient of ``w``, which should be 2
-# · 3 = 6. Forward and backward run in ``side``. ``backward()`` frees ``x`` when it has *launched* its work, and ``c``, a tensor
-# of the default stream, takes the memory:
+# The same happens to what a node saved. The product below saves ``x``, which is 3, and ``w.grad`` should be twice that. Forward
+# and backward run in ``side``. ``backward()`` frees ``x`` when it has *launched* its work, and ``c``, a tensor of the default
+# stream, takes the memory:
 
 
 def gradient_in_side(call):
@@ -419,11 +412,10 @@ assert gradient_in_side(default)[0] == 6
 assert gradient_in_side(side)[0] != 6
 
 # %%
-# No error, and a wrong gradient. The fix is to call ``backward()`` in the default stream: that stream then waits, so ``c`` is
-# filled later. Or call ``x.record_stream(side)`` before ``del x``. Or make ``x`` inside ``with torch.cuda.stream(side):``.
+# No error, and a wrong gradient. To fix it, call ``backward()`` in the default stream: that stream then waits, so ``c`` is
+# filled later. Or call ``x.record_stream(side)`` before ``del x``, or make ``x`` inside ``with torch.cuda.stream(side):``.
 #
-# **What you gain with two streams.** Two slow branches, in milliseconds of backward. Nothing in the code asks for two streams
-# in backward:
+# **What you gain with two streams.** Backward of two slow branches, in milliseconds:
 
 
 def backward_ms(second):
@@ -449,10 +441,10 @@ print(f"one stream {one:.0f} ms, two streams {two:.0f} ms")
 assert two < 0.75 * one
 
 # %%
-# These branches only wait. A large product fills the whole GPU by itself, so there you may gain little.
+# These branches only wait. With large products you may gain little, because one of them fills the whole GPU.
 #
 # **A warning about AccumulateGrad.** The node of a leaf belongs to the stream in which it was made. Here an old graph keeps
-# that node, and the next step runs in another stream:
+# that node, and the next step runs in a different stream:
 
 # varies: Whether it warns, and in which words, depends on the version of PyTorch.
 
@@ -479,8 +471,8 @@ if _has_switch:
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right, but the streams may wait without need. Delete the old graph before the step, or make it in the stream
-# of the step.
+# The gradient is right, but the streams may wait too often. Delete the old graph before the step, or make it in the same
+# stream.
 #
 # See also
 # --------
