@@ -5,8 +5,8 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 .. in-short::
 
    On NVIDIA GPUs since Ampere, most convolutions and the recurrent layers of float32 tensors use TF32 by default: their inputs
-   are rounded to 11 binary digits, and results and gradients are off by 0.0003 to 0.001 of their size. By default, matrix
-   products do not use it. ``torch.backends.cudnn.allow_tf32 = False`` gives convolutions the accuracy of float32 and makes them
+   are rounded to 11 binary digits, and results and gradients are off by 0.0003 to 0.001 of their size. Matrix products do not
+   use it by default. ``torch.backends.cudnn.allow_tf32 = False`` gives convolutions the accuracy of float32 and makes them
    slower. ``torch.backends.cuda.matmul.allow_tf32 = True`` makes products faster. For gradients, the setting during
    ``backward()`` decides.
 """
@@ -15,7 +15,7 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 # The problem: the same layer, a different result
 # -----------------------------------------------
 # You compare a convolution on the GPU with the same one on the CPU, and the results agree to three digits only. With a linear
-# layer they agree to six. The reason is a number format, *TF32*, for which the GPU has fast units that multiply matrices:
+# layer they agree to six. The reason is a number format, *TF32*, for which the GPU has fast units:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -62,10 +62,8 @@ assert tf32(numbers)[2:4].tolist() == [2048, 2052] and tf32(numbers)[0] == 1
 # %%
 # What that does to a product
 # ---------------------------
-# Round the inputs, multiply exactly, and compare with the exact product of the inputs as they were. The error is relative: the
-# norm of the difference, divided by the norm of the result.
-#
-# .. how-measured:: random matrices are rounded on the CPU to the digits of each format, and all else is done in float64.
+# Round the inputs, multiply exactly, and compare with the exact product of the original inputs. The error is relative: the norm
+# of the difference, divided by the norm of the result.
 
 torch.manual_seed(0)
 x, w = torch.randn(1024, 1024), torch.randn(1024, 1024)
@@ -76,6 +74,9 @@ def error(result, exact):
     exact = exact.double().cpu()
     return ((result.detach().double().cpu() - exact).norm() / exact.norm()).item()
 
+
+# %%
+# .. how-measured:: the matrices are rounded on the CPU to the digits of each format, and all else is done in float64.
 
 formats = {
     "float32": lambda t: t,
@@ -120,12 +121,9 @@ assert 2e-3 < errors["bfloat16"] < 3e-3
 # So expect a relative error of about 0.0003 for one product. Compare norms, as ``error`` does, with a tolerance such as 0.002.
 # ``torch.allclose`` compares each number with its own size, and fails at the numbers near 0, even with ``rtol=1e-2``.
 #
-# TF32 has the range of float32, so numbers above 65504, which overflow in float16, are fine.
-
-# %%
 # Which switch is for what
 # ------------------------
-# The defaults, which you can ask without a GPU:
+# The defaults:
 
 switches = {
     "cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
@@ -151,8 +149,7 @@ assert not torch.backends.cuda.matmul.allow_tf32
 # - ``cudnn`` is for convolutions, ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``.
 # - Newer names are ``torch.backends.cuda.matmul.fp32_precision``, ``cudnn.conv.fp32_precision`` and
 #   ``cudnn.rnn.fp32_precision``, with the values ``"tf32"`` and ``"ieee"``.
-
-# %%
+#
 # What people get wrong
 # ---------------------
 # **Mixing old and new names.** If one part of a program sets the new names, a different part that reads an old one may raise:
@@ -177,11 +174,11 @@ torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = True
 
 # %%
-# The third one is hard to foresee: ``torch.backends.cudnn.flags(...)`` reads the old name when it begins. Choose one kind of
-# names for the whole program.
+# The third one is a surprise: ``torch.backends.cudnn.flags(...)`` reads the old name when it begins. Choose one kind of names
+# for the whole program.
 #
-# **Setting the switch around forward only.** Backward of a product consists of two products, and they are computed later. The
-# switch at *that* time decides. With TF32 in backward, the gradients of ``(x @ w * u).sum()`` have these errors:
+# **Setting the switch around forward only.** Backward of a product computes two more products, later. The switch at *that* time
+# decides. With TF32 in backward, the gradients of ``(x @ w * u).sum()`` have these errors:
 
 u = torch.randn(1024, 1024)
 of_x, of_w = u.double() @ w.double().T, x.double().T @ u.double()
@@ -199,12 +196,11 @@ assert 2e-4 < error(tf32(x).double().T @ tf32(u).double(), of_w) < 4e-4
 #
 # **Blaming TF32 for noise.** TF32 rounds the same numbers in the same way each time. If two runs on one GPU differ, see
 # :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`.
-
-# %%
+#
 # Exercise
 # --------
-# A network counts with ones: ``torch.ones(1, n) @ torch.ones(n, 1)`` for n = 3000. Is the count exact with TF32? And what is
-# the product of 3000 and 3001 if both are rounded to TF32?
+# ``torch.ones(1, n) @ torch.ones(n, 1)`` counts to n. Is the count exact with TF32, for n = 3000? And what is the product of
+# 3000 and 3001 if both are rounded to TF32?
 #
 # .. solution::
 #
@@ -220,8 +216,8 @@ assert tf32(pair).tolist() == [3000, 3000]
 # %%
 # Measured on a GPU
 # -----------------
-# Whether the rounding is the one above, how far results and gradients are off, which operations a switch changes, and how much
-# faster they are. TF32 needs an Ampere GPU or a later one.
+# How the GPU rounds, how far results and gradients are off, which operations a switch changes, and how much faster they are.
+# TF32 needs an Ampere GPU or a later one.
 #
 # .. needs-a-gpu::
 
@@ -296,8 +292,8 @@ for _row in ("x @ w, TF32 on", "conv2d(x, w), TF32 default", "conv2d(x, w), TF32
 table.map("{:.0e}".format)
 
 # %%
-# By default, the product has the accuracy of float32, and the convolution has that of TF32. The gradient of the kernel is off
-# the most: 0.0008.
+# By default, the product has the accuracy of float32, and the convolution that of TF32. The gradient of the kernel is off the
+# most.
 #
 # The switch at the time of ``backward()`` decides for the gradients:
 
@@ -395,8 +391,8 @@ assert concerned["cuda.matmul on"][["F.conv2d", "a * b", "a.sum(1)"]].eq("").all
 concerned
 
 # %%
-# ``cdist`` and ``linalg.solve`` contain matrix products, so the switch for products can change them, too. Sums and products of
-# single elements stay as they are. So do the depthwise convolution and the product with a vector, in this run.
+# ``cdist`` and ``linalg.solve`` contain matrix products, so the switch for products can change them too. Sums and products of
+# single elements stay as they are.
 #
 # How much faster is it?
 

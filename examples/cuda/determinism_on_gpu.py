@@ -4,7 +4,7 @@ Same seed, different sums: determinism on a GPU
 
 .. in-short::
 
-   A seed fixes random numbers. It does not fix the order in which the threads of a GPU add to one number, and additions are
+   A seed fixes random numbers, but the order in which the threads of a GPU add to one number is left to chance. Additions are
    rounded, so the last digits may change from run to run. ``torch.use_deterministic_algorithms(True)`` takes algorithms with a
    fixed order, or raises where PyTorch has none. Other versions and other GPUs may still differ: compare with a tolerance.
 """
@@ -12,16 +12,20 @@ Same seed, different sums: determinism on a GPU
 # %%
 # The problem: one seed, two trainings
 # ------------------------------------
-# You set the seed, train twice on one GPU, and get two models. Every random number was the same. The order of additions was
-# not.
-#
-# ``index_add`` adds each of 20,000 values to one of ten sums. On a GPU many threads do so at once, with *atomic* additions: no
-# value is lost, but the order is left to chance. On the CPU, ``index_add`` here adds the values one after the other. So a
-# shuffled order on the CPU shows what chance does on a GPU.
-#
-# .. how-measured:: one sum of 20,000 numbers is computed on the CPU in 200 shuffled orders.
+# You set the seed, train twice on one GPU, and get two models. Every random number was the same, but the order of additions was
+# different. For example, ``index_add`` adds each of 20,000 values to one of ten sums. On a GPU many threads do so at once, with
+# *atomic* additions: no value is lost, but the order is left to chance. A shuffled order on the CPU shows what that does:
 
+import contextlib
+import os
+import sys
+import textwrap
+import warnings
+
+import matplotlib.pyplot as plt
+import pandas as pd
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 torch.manual_seed(0)
@@ -38,18 +42,7 @@ runs = torch.stack([shuffled_sums(values) for _ in range(200)])
 results = runs[:, 0].unique()
 
 # %%
-# The first of the ten sums, computed from the same numbers in 200 orders, on the CPU:
-
-import contextlib
-import os
-import sys
-import textwrap
-import warnings
-
-import matplotlib.pyplot as plt
-import pandas as pd
-import torch
-import torch.nn.functional as F
+# The first of the ten sums, computed from the same numbers in 200 orders:
 
 # figure: A histogram of 200 sums of the same numbers in shuffled orders. They spread around the middle like a bell.
 fig, ax = plt.subplots(figsize=(7, 2.6))
@@ -72,16 +65,13 @@ assert len(_again) == 1  # one order, one result
 # sphinx_gallery_end_ignore
 
 # %%
-# Most additions of floats are rounded, so the order can change the result, on any device:
+# Most additions of floats are rounded, so the order can change the result:
 
 print((0.1 + 0.2) + 0.3, 0.1 + (0.2 + 0.3))
 assert (0.1 + 0.2) + 0.3 != 0.1 + (0.2 + 0.3)
 
 # %%
-# What people get wrong
-# ---------------------
-# **Comparing runs bit by bit.** Another GPU or another version may add in another order, with every switch on. Tests that
-# compare runs need a tolerance, at times a larger one than the default.
+# So compare two runs with a tolerance, sometimes a larger one than the default:
 
 equal = all(torch.equal(runs[0], run) for run in runs)
 close = all(torch.allclose(runs[0], run, atol=1e-3) for run in runs)
@@ -89,10 +79,15 @@ print(f"equal: {equal}   allclose: {close}")
 assert close and not equal
 
 # %%
-# **cudnn.deterministic for everything.** It is narrower than ``use_deterministic_algorithms``: it is a setting for cuDNN, which
-# computes convolutions among other things, and does nothing for ``index_add``. ``cudnn.benchmark`` is about speed: for each new
-# shape the first call tries several algorithms and keeps the fastest. The fastest is found by a clock, so another run may keep
-# another algorithm. By default both are off:
+# Which switch does what
+# ----------------------
+# - ``torch.use_deterministic_algorithms(True)`` asks all of PyTorch for a fixed order. It holds for the whole process, so
+#   ``deterministic`` below turns it off at the end of the ``with``.
+# - ``cudnn.deterministic`` is only for cuDNN, which computes convolutions among other things.
+# - ``cudnn.benchmark`` is about speed: for each new shape the first call tries several algorithms and keeps the fastest. A
+#   clock decides, so the next run may keep a different one.
+#
+# The last two are off by default:
 
 cudnn = torch.backends.cudnn
 print(f"deterministic={cudnn.deterministic}, benchmark={cudnn.benchmark}")
@@ -109,10 +104,8 @@ def deterministic(warn_only=False):
 
 
 # %%
-# **Taking NaN for an error of the model.** With the switch on, ``torch.empty`` fills its memory: floats with NaN. In this way
-# you see where a program reads memory that nobody has written. ``torch.utils.deterministic.fill_uninitialized_memory = False``
-# stops the filling. The switch itself is for the whole process, so ``deterministic`` turns the switch off at the end of the
-# ``with``.
+# With the first switch on, ``torch.empty`` fills floats with NaN. So you see where a program reads memory that nobody has
+# written. ``torch.utils.deterministic.fill_uninitialized_memory = False`` stops that.
 
 with deterministic():
     filled = torch.empty(3)
@@ -130,12 +123,10 @@ _settings.fill_uninitialized_memory = True
 # sphinx_gallery_end_ignore
 
 # %%
-# From a digit to another training
+# How one digit changes a training
 # --------------------------------
-# The same training twice, from one seed: a table of 100 rows, read 500 times a step, and a small network behind it. Only the
-# gradient of the table adds in another order in the second training.
-#
-# .. how-measured:: two trainings on the CPU, one of which shuffles the order in which the table's gradients are added.
+# We train a table of 100 rows, read 500 times a step, and a small network behind it. With ``shuffle``, the gradients of the
+# table are added in a shuffled order:
 
 
 def train(shuffle=False, device="cpu", words=500, steps=40):
@@ -160,6 +151,10 @@ def train(shuffle=False, device="cpu", words=500, steps=40):
     return path
 
 
+# %%
+# .. how-measured:: the largest difference between two trainings, after each step, and a drawing of it.
+
+
 def gap(first, second):
     return [(a - b).abs().max().item() for a, b in zip(first, second, strict=True)]
 
@@ -178,13 +173,13 @@ def draw(gaps, title):
     fig.tight_layout()
 
 
+# %%
+# The same training twice, from one seed. The largest difference between the two tables, after each step:
+
 gaps = {
     "other order": gap(train(), train(shuffle=True)),
     "same order": gap(train(), train()),
 }
-
-# %%
-# The largest difference between the two tables, after each step:
 
 # figure: Two curves over 40 steps, on a logarithmic axis that includes zero. With another order of additions the
 #   difference rises above zero. With the same order it is zero throughout.
@@ -195,12 +190,20 @@ print(
 assert max(gaps["other order"]) > 0 and max(gaps["same order"]) == 0
 
 # %%
-# Products, and an environment variable
-# -------------------------------------
-# In earlier versions products on the GPU raised with the switch on, unless the variable ``CUBLAS_WORKSPACE_CONFIG`` was
-# set: *Deterministic behavior was enabled with either …, but this operation is not deterministic because it uses CuBLAS and you
-# have CUDA >= 10.2.* A script that has to run there too begins with
-# ``os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"``, before the first product: cuBLAS reads it once.
+# Products and CUBLAS_WORKSPACE_CONFIG
+# ------------------------------------
+# In earlier versions products on the GPU raised with ``use_deterministic_algorithms(True)``, unless the variable
+# ``CUBLAS_WORKSPACE_CONFIG`` was set: *Deterministic behavior was enabled with either …, but this operation is not
+# deterministic because it uses CuBLAS and you have CUDA >= 10.2.* A script that has to run there too begins with
+# ``os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"``, before the first product.
+#
+# What people get wrong
+# ---------------------
+# **Comparing runs bit by bit.** A different GPU or version may add in a different order, even with every switch on.
+#
+# **Setting only cudnn.deterministic.** It does nothing for ``index_add``: the last digits still change.
+#
+# **Taking NaN for an error of the model.** With the switch on, it may be memory of ``torch.empty`` that nobody has written.
 #
 # Exercise
 # --------
@@ -210,7 +213,7 @@ assert max(gaps["other order"]) > 0 and max(gaps["same order"]) == 0
 # .. solution::
 #
 # One, both times. Sums of whole numbers are exact in float32 as long as they stay below 2 to the 24, so no addition is rounded,
-# and the order does not matter. The order changes a sum only if additions are rounded.
+# and the order does not matter.
 
 ones, whole = torch.ones_like(values), values.round()
 for name, numbers in (("ones", ones), ("whole numbers", whole)):
@@ -222,7 +225,7 @@ assert whole.abs().sum() < 2**24
 # %%
 # Measured on a GPU
 # -----------------
-# Here nothing shuffles the order but chance. First, one of ten sums of a million values, five times.
+# Now only chance shuffles the order. First, one of ten sums of a million values, five times.
 #
 # .. needs-a-gpu::
 
@@ -245,8 +248,8 @@ print("different:", spread > 0)
 assert spread < 0.1
 
 # %%
-# Five operations, the last two of them gradients. Backward of ``index_select`` is an ``index_add``: all the places where a row
-# was read send their gradients to it.
+# Five operations, the last two of them gradients. Backward of ``index_select`` is an ``index_add``: each place where a row was
+# read sends its gradient to the row.
 
 
 def gradient_of_index_select():
@@ -293,7 +296,7 @@ def milliseconds(operation, times=20):
 
 
 # %%
-# Twenty calls of each, without the switch and with it, and the time with it as a multiple of the time without.
+# Twenty calls of each, without the switch and with it. The time ratio is the time with it, divided by the time without.
 
 # varies: How many results differ, and the times, depend on the GPU and on chance. With the switch there is one
 #   result.
@@ -312,11 +315,10 @@ table.rename_axis(columns="operation")
 
 # %%
 # - ``sum`` adds in an order that does not depend on chance.
-# - ``index_add`` and ``scatter_add`` use atomic additions, so their results may differ. The switch takes another algorithm,
+# - ``index_add`` and ``scatter_add`` use atomic additions, so their results may differ. The switch takes a different algorithm,
 #   which may be many times slower.
-# - For a convolution cuDNN may pick an algorithm that repeats anyway. The switch insists on one.
-
-# %%
+# - For a convolution cuDNN may choose an algorithm that repeats anyway. The switch insists on one.
+#
 # The two trainings, with 20,000 words, by default and with the switch:
 
 # varies: Where the two trainings part, and how far, depends on the GPU and on chance.
@@ -332,8 +334,7 @@ print("largest difference, deterministic:", max(fixed))
 assert max(fixed) == 0
 
 # %%
-# Some operations have no other algorithm. With the switch on they raise, and for many of them it is backward that raises. A
-# forward pass that runs says nothing about backward.
+# Some operations have no algorithm with a fixed order. With the switch on they raise, many of them only in backward.
 
 
 def pool():
@@ -352,8 +353,7 @@ print(textwrap.fill(f"RuntimeError: {raised}", 88))
 assert "does not have a deterministic implementation" in raised
 
 # %%
-# With ``warn_only=True`` they warn and run. Most operations that have another algorithm still take it. So the warnings tell you
-# which operations are left.
+# With ``warn_only=True`` they warn and run, so the warnings tell you which operations are left.
 
 with warnings.catch_warnings(record=True) as caught, deterministic(warn_only=True):
     warnings.simplefilter("always")
@@ -364,7 +364,7 @@ for warning in caught:
 assert any(raised.partition(" ")[0] in str(warning.message) for warning in caught)
 
 # %%
-# cuBLAS, which computes the products, gives equal products for equal inputs as long as each stream has a workspace of its own.
+# cuBLAS, which computes the products, gives equal products for equal inputs as long as each stream has its own workspace.
 # PyTorch gives each stream its own. Here is one product, 20 times:
 
 a = torch.randn(512, 512, device="cuda")
@@ -377,8 +377,8 @@ assert results == 1
 print("CUBLAS_WORKSPACE_CONFIG:", os.environ.get("CUBLAS_WORKSPACE_CONFIG"))
 
 # %%
-# The first call for a new shape takes longer, and much longer with ``cudnn.benchmark``, which tries several algorithms. Whether
-# the later calls are faster for it depends on the shape.
+# The first call for a new shape takes longer, and much longer with ``cudnn.benchmark``, which tries several algorithms. The
+# later calls may be faster or not.
 
 # varies: Times depend on the GPU and on cuDNN.
 
