@@ -174,11 +174,11 @@ class Recorded(NeedsGpu):
 
     def run(self) -> list[nodes.Node]:
         gpu, torch, date = (self.options[name] for name in ("gpu", "torch", "date"))
-        by = "by this very code; the text was edited later" if "edited" in self.options else "by this very script"
+        by = "with this code; the text was edited later" if "edited" in self.options else "with this script"
         return self.make_note(
             "recorded",
             f"From here on, the outputs were measured on an {gpu} with PyTorch {torch} on {date}, {by}. "
-            "The build that made this page had no GPU; the outputs above are its own.",
+            "This page was built without a GPU; the outputs above are from that build.",
         )
 
 
@@ -191,7 +191,7 @@ class NotRecorded(NeedsGpu):
     def run(self) -> list[nodes.Node]:
         return self.make_note(
             "not-recorded",
-            "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, and "
+            "From here on, the outputs are missing: the code needs a GPU, this page was built without one, and "
             f"{self.arguments[0]}. The outputs above need no GPU.",
         )
 
@@ -220,13 +220,13 @@ class Claims(Directive):
         built = numbers[3] if len(numbers) > 3 else count
         ran = f"{count} asserts ran on this page when it was "
         if failed:
-            sentence = f"{ran}built. {failed} failed on purpose, and no other did."
+            sentence = f"{ran}built. {failed} failed on purpose, and the others passed."
         elif built < count:
-            sentence = f"{ran}recorded, {built} of them again when it was built, and none failed."
+            sentence = f"{ran}recorded, {built} of them again when it was built, and all passed."
         elif count == 1:
-            sentence = "One assert ran on this page when it was built, and it did not fail."
+            sentence = "One assert ran on this page when it was built, and it passed."
         else:
-            sentence = f"{ran}built, and none failed."
+            sentence = f"{ran}built, and all passed."
         if about_errors:
             them = (
                 "One of them is about an error" if about_errors == 1 else f"{about_errors} of them are about errors"
@@ -271,10 +271,10 @@ class ProofPages(ListingPages):
         asserts = sum(count_checks(env, page) for page in env.found_docs)
         rows = (read_operators(Path(env.srcdir)) or {"rows": []})["rows"]
         counted = [
-            (asserts, f"asserts ran against PyTorch {release}", "about/how-this-site-stays-true"),
-            (len(pages), "pages, each one script", "gallery/index"),
+            (asserts, f"asserts check the text with PyTorch {release}", "about/how-this-site-stays-true"),
+            (len(pages), "pages, each a script that you can run", "gallery/index"),
             (len(errors), "errors, each with cause and fix", "gallery/errors/index"),
-            (len(rows), "operators probed for what they keep", "reference/operators"),
+            (len(rows), "operators, and what each keeps for backward", "reference/operators"),
         ]
         return [(number, said, page) for number, said, page in counted if number and page in env.found_docs]
 
@@ -303,7 +303,7 @@ class MemoryCells(SphinxDirective):
             "size": (3, 4),
             "again": "start again",
             "shares": "x reads the marked cells of the first tensor's memory. Point to a number to see its cell.",
-            "copied": "x has memory of its own: it is a copy. A write into it does not change the first tensor.",
+            "copied": "x is a copy with its own memory. A write into it leaves the first tensor as it is.",
         }
         html = (
             '<div class="memory-cells no-search"><p><code class="cells-code">x = torch.arange(12).reshape(3, 4)</code></p>'

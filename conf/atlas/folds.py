@@ -171,7 +171,7 @@ def make_question_form(question: str, answer: list[str], words: list[str]) -> st
     True
     """
     count = len(answer)
-    wanted = "Type a number, such as 0.25 or 1/3." if count == 1 else f"Type {count} numbers, with commas."
+    wanted = "Type a number, such as 0.25 or 1/3." if count == 1 else f"Type {count} numbers, separated by commas."
     said = {
         "answer": answer,
         "right": "Right.",

@@ -171,7 +171,7 @@ def make_scope_sentence(app: Sphinx, page: str, context: dict[str, Any]) -> str:
     link = (
         f'<a href="{context["pathto"](SCOPE_PAGE)}#{SCOPE_SECTION}">eager code on a CPU, with dense, real tensors</a>'
     )
-    return f"Unless it says otherwise, a sentence here is about {link}."
+    return f"Unless it says something else, a sentence on this page is about {link}."
 
 
 def list_built_sentences(app: Sphinx, page: str, context: dict[str, Any]) -> Iterator[str]:

@@ -215,7 +215,7 @@ def make_formula_table(found: dict[str, dict[str, Any]]) -> nodes.raw:
     said = {
         "name": "Node or operator",
         "count": "{shown} of {all}",
-        "none": "No node fits. Nodes that are written by hand in C++ have no formula here.",
+        "none": "No node matches. Nodes that are written by hand in C++ are not in the list.",
     }
     heads = ("node, of the operator", "gradient of each argument", "needs")
     body = "".join(_make_row(name, found[name]) for name in sorted(found, key=str.lower))

@@ -213,7 +213,7 @@ def names_line(app: Sphinx, page: str) -> nodes.Node | None:
     if not shown:
         return None
     # the words are on the page already; the search would count them twice
-    line = nodes.paragraph("", "", nodes.Text("PyTorch used here:"), classes=["names-used", "no-search"])
+    line = nodes.paragraph("", "", nodes.Text("PyTorch on this page:"), classes=["names-used", "no-search"])
     for name in shown:
         text: nodes.Node = nodes.literal("", shorten_name(name))
         if INDEX in app.env.found_docs:

@@ -370,7 +370,7 @@ def make_index(
             "sibling": "This message is raised on",
             "fix": "Fix:",
             "kinds": {"e": "Errors", "l": "Lessons", "r": "Reference", "i": "Lists"},
-            "none": "Nothing on this site has these words.",
+            "none": "No page has these words.",
             "count": "{count} results",
             "nearest": "Perhaps you were looking for one of these:",
         },

@@ -165,7 +165,7 @@ def make_version_table(known: Changes) -> nodes.raw:
         "kind": "that is about",
         "kinds": {"": "all changes", **KINDS},
         "count": "{shown} of {all}",
-        "none": "No change fits.",
+        "none": "No change matches.",
     }
     said["kinds"] |= {_mark_version(version): f"new in {version}" for version in reversed(order[1:])}
     heads = ("what", "between", "before", "since")

@@ -71,9 +71,7 @@ def test_a_quoted_message_stands_in_one_piece_with_its_source(own: Build) -> Non
 
 def test_a_recording_names_its_machine_and_that_the_text_is_newer(own: Build) -> None:
     said = text_of(read(own, "recorded.html").select_one(".provenance.recorded"))
-    assert (
-        "measured on an A100 with PyTorch 2.13.0 on 2026-11-01, by this very code; the text was edited later." in said
-    )
+    assert "measured on an A100 with PyTorch 2.13.0 on 2026-11-01, with this code; the text was edited later." in said
 
 
 def test_another_version_is_told_with_both_values(own: Build) -> None:
@@ -98,8 +96,8 @@ def test_the_proof_counts_and_follows_what_is_counted(own: Build) -> None:
     said = json.loads((own.out / "build.json").read_text(encoding="utf-8"))
     assert said["checks"] == 3
     assert list_numbers(own) == {
-        "about/how-this-site-stays-true.html": f"3 asserts ran against PyTorch {said['torch'].rpartition('.')[0]}",
-        "gallery/index.html": "2 pages, each one script",
+        "about/how-this-site-stays-true.html": f"3 asserts check the text with PyTorch {said['torch'].rpartition('.')[0]}",
+        "gallery/index.html": "2 pages, each a script that you can run",
     }
     (own.site / "examples/graphs/two.py").write_text(EXAMPLE.format(2, "assert x\n" * 40), encoding="utf-8")
     assert build(own.site).code == 0

@@ -47,7 +47,7 @@ def test_several_numbers(opened: Callable[[str], Page]) -> None:
     assert told(form, str(strides)) == "Right."
     assert told(form, ", ".join(map(str, reversed(strides)))) == TRY_AGAIN
     assert told(form, ", ".join(map(str, (*strides[:3], 0)))) == "3 of 4 are right."
-    assert told(form, "5, 1") == "Type 4 numbers, with commas."
+    assert told(form, "5, 1") == "Type 4 numbers, separated by commas."
 
 
 @pytest.mark.parametrize(

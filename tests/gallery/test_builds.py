@@ -39,7 +39,7 @@ def test_of_a_page_that_needs_a_gpu_the_half_that_needs_none_is_run_and_the_rest
     page = BeautifulSoup((built.out / "gallery/cuda/needs_a_gpu.html").read_text(encoding="utf-8"), "html.parser")
     (note,) = page.select(".provenance.not-recorded")
     assert note.get_text(strip=True).startswith(
-        "From here on, the outputs are missing: the code needs a GPU, the build that made this page had none, "
+        "From here on, the outputs are missing: the code needs a GPU, this page was built without one, "
         "and it has not been recorded yet."
     )
     (output,) = page.select(".sphx-glr-script-out")

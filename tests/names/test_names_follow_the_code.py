@@ -52,7 +52,7 @@ def rewritten(before: dict[str, int], built: Build) -> set[str]:
 
 def test_names_follow_the_code(built: Build) -> None:
     assert entries(built) == {"torch.cos": ["Two"], "torch.exp": ["One"], "torch.sin": ["Three", "Four"]}
-    said = "PyTorch used here: torch."
+    said = "PyTorch on this page: torch."
     assert lines(built) == {"one": f"{said}exp", "two": f"{said}cos", "three": f"{said}sin", "four": f"{said}sin"}
 
     before = built.times()
