@@ -7,7 +7,7 @@ number of letters that both begin with. Numbers are digits of base 36.
 ``search_engine.js`` takes a word for each space in ``words`` and a list of pages for each space in ``found``: the distance from
 page to page, above 35 with a capital letter before it that counts the 36s. ``levels`` has a digit for each page in ``found``.
 
-The file grows with the pages: about 0.4 KiB each, compressed. At some thousand pages it should be cut by chapter.
+The file grows with the pages: about 0.5 KiB each, compressed. At some thousand pages it should be cut by chapter.
 
 .. [1] S. Robertson, H. Zaragoza, M. Taylor: Simple BM25 extension to multiple weighted fields. CIKM 2004.
 """
@@ -240,7 +240,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIELDS = {
     "title": _Field(9, 0.3),
     "symptoms": _Field(7, 0.1),
-    "questions": _Field(6, 0.3),
+    "questions": _Field(9, 0.3),
     "entries": _Field(6, 0.1),
     "rows": _Field(9, 0),
     "sections": _Field(3, 0.4),
@@ -355,9 +355,7 @@ def make_index(
         "weak": " ".join(sorted({stem_word(word) for word in WEAK})),
         "synonyms": read_synonyms(),
         "messages": order_messages((page.title, page.messages, page.wordings, page.fix) for page in site),
-        "symptoms": _number_symptoms(
-            [[*page.symptoms, *said] for page, said in zip(site, asked, strict=True)], vocabulary
-        ),
+        "symptoms": _number_symptoms(site, vocabulary),
         "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
         "begin": [names.index(name) for name in read_pages().begin if name in names],
         "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
@@ -407,11 +405,11 @@ def _cut_snippet(lead: str) -> str:
     return lead[: end if end > 0 else SNIPPET] + " …"
 
 
-def _number_symptoms(site: list[list[str]], vocabulary: list[str]) -> list[list[int]]:
-    """Of each symptom or question the number of its page, and its words as numbers in the vocabulary."""
+def _number_symptoms(site: list[Found], vocabulary: list[str]) -> list[list[int]]:
+    """Of each symptom the number of its page, and its words as numbers in the vocabulary."""
     number_of = {word: number for number, word in enumerate(vocabulary)}
     return [
         [page, *sorted({number_of[word] for word in split_words(symptom) if word in number_of})]
-        for page, symptoms in enumerate(site)
-        for symptom in symptoms
+        for page, found in enumerate(site)
+        for symptom in found.symptoms
     ]
