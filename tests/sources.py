@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 #: What Sphinx adds without a source.
-GENERATED = frozenset({"404.html", "genindex.html"})
+GENERATED = frozenset({"404.html", "figure.html", "genindex.html"})
 
 
 def sources_of_examples() -> list[str]:

@@ -36,7 +36,7 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
     (re.compile(pattern, re.DOTALL), by)
     for pattern, by in (
         (r'<div class="graph-bar".*?</script>', ""),
-        (r"<form\b.*?</form>", ""),
+        (r'<form\b.*?</form>|<p class="eyebrow.*?</p>', ""),
         (r'<svg[^>]*aria-label="([^"]*)"[^>]*>.*?</svg>', r"<p><em>Figure: \1</em></p>"),
         (r"<svg\b.*?</svg>", ""),  # an icon
         (r'<a class="(?:headerlink|figure-alone)".*?</a>|<script.*?</script>', ""),

@@ -6,7 +6,7 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 
    A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
    of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is not enough. Choose a safe input *before* the root:
-   ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (That turns a NaN in ``x`` into 0. If the *value* is NaN
+   ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (If the *value* is NaN
    already, look in the forward pass first.) At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
 """
 

@@ -30,11 +30,7 @@ torch._dynamo hit config.recompile_limit (8)
 # -----------------------
 # It is a warning. The model of this page makes its output small in the first ten steps:
 
-import torch
-from torch import nn
-
 # sphinx_gallery_start_ignore
-# isort: split
 import logging
 import re
 
@@ -45,6 +41,8 @@ _logger = logging.getLogger("torch._dynamo.convert_frame")
 _logger.addHandler(_handler)
 _logger.propagate = False  # nothing is written to the terminal
 # sphinx_gallery_end_ignore
+import torch
+from torch import nn
 
 
 class Net(nn.Module):

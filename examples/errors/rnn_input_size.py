@@ -69,9 +69,13 @@ assert _says(nn.GRU(10, 4), _packed) == _says(nn.RNN(10, 4), _packed) == message
 # ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*. For an LSTM and a packed sequence the message
 # is :ref:`mat1 and mat2 shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #
-# The layer was made for other vectors
-# ------------------------------------
-# This is the usual cause, for example with word vectors of 768 numbers. Make the layer for what arrives:
+# Why
+# ---
+# The layer was made for vectors of another length. This is the usual cause, for example with word vectors of 768 numbers.
+#
+# The fix
+# -------
+# Make the layer for what arrives:
 
 lstm = nn.LSTM(input_size=5, hidden_size=4, batch_first=True)
 output, state = lstm(series)

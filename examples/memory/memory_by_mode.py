@@ -221,7 +221,6 @@ assert _map == 2**21
 _pooled = nn.MaxPool2d(2)(torch.ones(1, 1, 2, 2, requires_grad=True)).grad_fn
 assert _pooled._saved_result1.dtype == torch.int64
 # sphinx_gallery_end_ignore
-
 layers.map("{:,}".format).rename_axis(columns="bytes")
 
 # %%

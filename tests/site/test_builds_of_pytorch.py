@@ -71,9 +71,9 @@ def asks_for_cuda(script: str) -> bool:
     return ASKS_FOR_CUDA.search(ast.unparse(code)) is not None
 
 
-def fault_on_cuda(script: Path, folder: Path) -> str | None:
-    """Run an example with a PyTorch that seems to be built for CUDA. Say what went wrong, if anything did."""
-    arguments = ["-P", str(ROOT / "tests" / "built_for_cuda.py"), str(script)]
+def fault_on_cuda(script: Path, folder: Path, imitated: str = "build") -> str | None:
+    """Run an example where PyTorch seems to be built for CUDA, or to have a ``gpu``. Say what went wrong, if anything did."""
+    arguments = ["-P", str(ROOT / "tests" / "built_for_cuda.py"), imitated, str(script)]
     done = warm_python.run_python(arguments, cwd=folder, env={"PATH": "/usr/bin:/bin", "MPLBACKEND": "agg"}, wall=600)
     if done.code:
         return done.output
@@ -137,3 +137,15 @@ def test_a_question_for_a_gpu_is_found(code: str, found: list[int]) -> None:
 @pytest.mark.parametrize("asking", [*filter(asks_for_cuda, sources_of_examples())])
 def test_the_page_holds_on_the_build_for_cuda(asking: str, tmp_path: Path) -> None:
     assert fault_on_cuda(ROOT / "examples" / asking, tmp_path) is None
+
+
+def may_have_gpu(script: str) -> bool:
+    """Whether the first half of an example asks for a GPU, and the CPU can stand in for it: no page about CUDA itself."""
+    code = before_gpu(script)
+    is_about_cuda = script.startswith("cuda/") or re.search(r'torch\.cuda\._|"torch\.cuda|activities', code)
+    return not is_about_cuda and any(map(ASKS_FOR_GPU.search, re.findall(r"torch\.cuda\.\w+(?=\()", code)))
+
+
+@pytest.mark.parametrize("asking", [*filter(may_have_gpu, sources_of_examples())])
+def test_the_page_holds_where_there_is_a_gpu(asking: str, tmp_path: Path) -> None:
+    assert fault_on_cuda(ROOT / "examples" / asking, tmp_path, "gpu") is None

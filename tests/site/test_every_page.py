@@ -161,6 +161,9 @@ def check_attributes(page: BeautifulSoup) -> Iterator[str]:
 # -- Links within the site -------------------------------------------------------------------------
 
 
+FIGURE_PAGE = "figure.html"
+
+
 def find_broken_links(site: Path, page: str, root: str = "/") -> Iterator[str]:
     """The addresses in a page that lead nowhere, links to other sites left aside.
 
@@ -170,6 +173,8 @@ def find_broken_links(site: Path, page: str, root: str = "/") -> Iterator[str]:
         parts = urlsplit(address)
         if not parts.scheme and not parts.netloc:
             target = find_target(site, page, unquote(parts.path), root)
+            if target.name == FIGURE_PAGE:  # it shows a figure of the page behind the question mark
+                target = site / parts.query
             if not target.is_file():
                 yield f"{element.name} leads to no file: {address}"
             elif parts.fragment and target.suffix == ".html" and unquote(parts.fragment) not in read_anchors(target):

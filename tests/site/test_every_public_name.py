@@ -22,7 +22,8 @@ LISTS = {"reference/names.html", "reference/operators.html", "reference/versions
 #: Why a name is on no page, each reason with its names.
 REASONS = {
     "a base of torch.autograd.Function, from which nobody else derives": "BackwardCFunction FunctionMeta",
-    "what checkpoint() is made of; nobody else calls it": "CheckpointFunction DefaultDeviceType SAC_IGNORED_OPS "
+    "what checkpoint() is made of; nobody else calls it": "SelectiveCheckpointContext CheckpointFunction "
+    "DefaultDeviceType SAC_IGNORED_OPS "
     "noop_context_fn check_backward_validity detach_variable get_device_states set_device_states",
     "what the profiler is made of": "EnforceUnique EventList FunctionEvent KinetoStepTracker MemRecordsAcc",
     "the time before mark_dirty(), which replaced it": "InplaceFunction",

@@ -41,7 +41,7 @@ def test_a_twin_has_its_tables_and_no_pictures_in_letters(twin: Path) -> None:
 
 def test_a_twin_has_the_outputs(site: Path) -> None:
     text = (site / "gallery/graphs/first_graph.html.md").read_text(encoding="utf-8")
-    assert "``` python\nimport torch" in text
+    assert "``` python\nimport math\n\nimport torch" in text
     assert "dw/dx2 = -1.7267885" in text
     assert "*Figure: The graph that these four lines recorded" in text
     assert "\\frac{\\partial w}{\\partial x_2}" in text

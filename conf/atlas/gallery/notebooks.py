@@ -47,6 +47,8 @@ def fill_notebook(script: str, cells: list[dict[str, Any]], blocks: Sequence[Any
     texts = iter(convert_texts([block.content for block in blocks if block.type == "text"]))
     cells.append(_make_code_cell(make_first_cell(script)))
     for block in blocks:
+        if block.type == "code" and not block.content.strip():  # all of it is hidden
+            continue
         if block.type == "code":
             tags = {"tags": ["raises-exception"]} if block.content in raising else {}
             cells.append(_make_code_cell(block.content.strip(), **tags))
