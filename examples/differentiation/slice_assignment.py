@@ -383,7 +383,7 @@ def tabulate_elements_in_backward():
 
 
 # %%
-# How many elements the results have together, views counted too:
+# How many elements backward's operators return, views counted too:
 
 # sphinx_gallery_start_ignore
 table = tabulate_elements_in_backward()
@@ -418,7 +418,7 @@ tabulate_elements_in_backward()
 
 # %%
 # **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no
-# node records it. You get no error, and the gradient is that of the old value:
+# node records it. Nothing is raised below, and the gradient is that of the old value:
 
 x.grad = None
 scores = x * 2

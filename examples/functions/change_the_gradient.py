@@ -105,7 +105,7 @@ assert outcomes["None, None"] == "accepted, x.grad = None"
 pd.Series(outcomes, name="outcome").rename_axis("returned").reset_index()
 
 # %%
-# You may *not* leave out the ``None``, although the argument is a number. Surplus values at the end are ignored if they are all
+# You may *not* leave out the ``None``, although the argument is a number. Surplus values at the end are ignored if all are
 # ``None``. ``None`` for a tensor is accepted too: in the last row ``x`` gets no gradient, without an error.
 
 # %%
@@ -313,7 +313,7 @@ assert torch.allclose(_gradient, torch.tensor([-0.1, 0.0]))
 # %%
 # Use ``nn.ReLU()``, or return ``x.clone()`` in ``forward``.
 #
-# **None for an argument that should learn.** If the coefficient is a parameter, ``None`` in its place is accepted, and it does
+# **None for an argument that should learn.** Return its gradient. ``None`` is accepted for a parameter too, but then it does
 # not learn:
 
 scale = nn.Parameter(torch.tensor(3.0))
@@ -354,8 +354,8 @@ for _adaptive in (torch.optim.Adam, torch.optim.AdamW):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A small coefficient with Adam.** Adam divides its step by the size of the recent gradients, so a constant positive factor
-# hardly changes the step. To slow down a backbone, give it a smaller ``lr`` in the optimizer.
+# **A small coefficient with Adam.** Adam divides its step by the size of the recent gradients. If *all* gradients of a weight
+# have the same positive factor, the step hardly changes. To slow down a backbone, give it a smaller ``lr``.
 
 # %%
 # Exercise
@@ -393,7 +393,7 @@ assert torch.equal(Round.apply(_many), torch.round(_many))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``scaled`` is a sum, so its value can have a rounding error. ``GradCoeff`` returns the exact value.
+# ``scaled`` is a sum, so it can have a rounding error. ``GradCoeff`` returns the exact value.
 
 # %%
 # See also

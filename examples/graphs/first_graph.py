@@ -122,7 +122,7 @@ for _name, _tensor in tensors.items():
 # sphinx_gallery_end_ignore
 
 # %%
-# As a formula, the gradient of ``x2`` is a sum over its two paths, and each term is a product of local derivatives:
+# The gradient of ``x2`` is a sum over its two paths, and each term is a product of local derivatives:
 #
 # .. math::
 #
@@ -226,7 +226,7 @@ else:
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``optimizer.zero_grad()`` in each training step, or set ``weight.grad = None``.
+# Call ``optimizer.zero_grad()`` before ``backward()`` in each training step, or set ``weight.grad = None``.
 #
 # **Calling** ``backward()`` **on several numbers.** ``(weight * inputs).backward()`` raises :ref:`an error
 # <sphx_glr_gallery_errors_not_a_scalar.py>`. Take the mean or the sum first, as ``loss`` does.

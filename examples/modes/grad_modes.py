@@ -67,7 +67,7 @@ for _mode in (torch.no_grad, torch.inference_mode):
 #      - your own update of a weight; a target or a cached value that a loss uses
 #    * - ``inference_mode()``
 #      - no, and no later graph can save its results
-#      - validation, predictions, preparing data
+#      - validation, predictions
 #
 # To see what the last row means, make a tensor ``k`` in each of the blocks and use it after the block:
 #
@@ -210,8 +210,8 @@ tabulate_nested_blocks()
 # %%
 # As a block, as a decorator, as a call
 # -------------------------------------
-# Each of the four works in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
-# serves training and validation. Of the four, it alone also works as a plain call:
+# The four in the title work in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
+# serves training and validation. It alone also works as a plain call:
 
 
 def records():
@@ -386,8 +386,7 @@ assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 
 # %%
 # **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So the slice
-# claims to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__).
-# ``weights.t()`` and ``weights.view(...)`` do the same. Write ``weights.detach()[:2]`` instead:
+# claims to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__):
 
 weights = torch.ones(4, requires_grad=True)
 with torch.no_grad():
@@ -408,6 +407,8 @@ for _view in _views:
 # sphinx_gallery_end_ignore
 
 # %%
+# ``weights.t()`` and ``weights.view(...)`` do the same. Write ``weights.detach()[:2]`` instead.
+#
 # **Yielding inside a block.** While this generator waits, its block is still open, and your loop runs in it:
 
 
@@ -453,7 +454,6 @@ with torch.no_grad(), ThreadPoolExecutor() as pool:
     assert pool.submit(records).result()
 with torch.inference_mode(), ThreadPoolExecutor() as pool:
     assert pool.submit(records).result()
-
 # sphinx_gallery_end_ignore
 
 # %%
