@@ -127,7 +127,7 @@ assert torch.equal(x.index_select(1, index), x[:, index])
 # %%
 # Four ways to pick one entry per row
 # -----------------------------------
-# For finite floats, they return the same values and the same gradient.
+# If all numbers are finite, values and gradients are the same.
 #
 # .. how-measured:: For 1000 rows of 1000 numbers, which are the result of a computation, this code counts the bytes that each
 #    way saves for backward. Then it tries the index -1, and a row with an infinity elsewhere.
@@ -204,7 +204,7 @@ tabulate_ways_to_pick()
 
 # %%
 # ``gather`` keeps its input alive until backward, and ``x[arange, index]`` only the two indices. ``one_hot`` multiplies all
-# entries, and 0 times infinity is NaN.
+# entries, in backward too, and 0 times infinity is NaN.
 
 # %%
 # All pairs: three ways to a distance matrix
@@ -377,8 +377,8 @@ for count in (25, 26):
 # %%
 # Before PyTorch 2.14, ``cdist`` without the matrix form has no second derivative: a gradient penalty raises an error.
 #
-# ``float64`` makes the error small, too. Subtracting the same center from ``x`` and ``y`` changes no distance and makes the
-# error smaller. For 300 random points around 0 with 64 coordinates, the default was right to five digits. With two coordinates
+# ``float64`` makes the error small. Subtracting the same center from ``x`` and ``y`` changes no distance and makes it
+# smaller. For 300 random points around 0 with 64 coordinates, the default was right to five digits. With two coordinates
 # it was not: some points are close to each other.
 
 far = torch.randn(300, 64) + 10

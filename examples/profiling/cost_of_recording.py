@@ -289,8 +289,8 @@ for _function, _operator, _recorded in (
 tabulate_counts()
 
 # %%
-# Each way computes the same 10 products and 10 times ``tanh``. Recording makes a node for each of them, and one more that
-# adds to ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
+# Each way computes the same 10 products and 10 times ``tanh``. Recording makes a node for each, and one more that adds to
+# ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
 # once. Saved-tensor hooks are called for each of the 29, when it is saved and when backward needs it. A tensor hook is called
 # in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
 #
@@ -311,8 +311,8 @@ print("products in backward:", in_backward["aten::mm"])
 assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
 
 # %%
-# Where matrix products take most of the time, expect a step with backward to take two to three times as long as the forward
-# pass alone.
+# If you train all weights, and matrix products take most of the time, forward and backward take two to three times as long as
+# forward alone.
 
 # %%
 # What people get wrong
@@ -345,9 +345,9 @@ assert not kept
 # All ten results are kept. Under ``no_grad`` nothing is: :ref:`memory by mode <sphx_glr_gallery_memory_memory_by_mode.py>`.
 # With large tensors, that is the main reason to use it.
 #
-# **Expecting no difference in time with large tensors.** A matrix product is much work. An element-wise product is little, and
-# there the memory shows. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory for
-# each result:
+# **Expecting no difference in time with large tensors.** A matrix product is much work. An element-wise product is little, so
+# you see what memory costs. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory
+# each time:
 
 x, w = make_matrices(1024)
 

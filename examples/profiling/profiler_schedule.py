@@ -160,8 +160,8 @@ assert _on == [False, False, True, True, False, False]
 # %%
 # Which part of the step takes the time?
 # --------------------------------------
-# ``record_function`` gives a name to a piece of code. Two names are set here. PyTorch itself names the other parts, and the
-# whole step: ``ProfilerStep*``.
+# ``record_function`` gives a name to a piece of code. PyTorch itself names the other parts, and the whole step:
+# ``ProfilerStep*``.
 
 plan = schedule(wait=1, warmup=1, active=3, repeat=1)
 options = {"profile_memory": True, "record_shapes": True}
@@ -232,17 +232,17 @@ assert _picked["aten::index"] == 2 and "aten::select" not in _picked
 # sphinx_gallery_end_ignore
 
 # %%
-# Look at the next batch. The loader picks 128 samples one by one, which is 256 calls of ``aten::select``, and then stacks
-# them. ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
+# For the next batch, the loader picks 128 samples one by one with 256 calls of ``aten::select``, and stacks them.
+# ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
 #
-# The profiler adds time to each recorded call, so a part with many short calls looks longer than it is. Before you change the
-# code, measure with :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
+# CPU total does not count :ref:`the work of a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>`. And the profiler adds time to
+# each recorded call, so a part with many short calls looks longer than it is. Before you change code, measure with
+# :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
 
 # %%
 # Bytes: what each part allocates and frees
 # -----------------------------------------
-# With ``profile_memory=True``, each call also has bytes: what was allocated in it, minus what was freed. Here is the last
-# recorded step:
+# With ``profile_memory=True``, each call also has bytes: what it allocated, minus what it freed. The last recorded step:
 
 rows = {part.name.split("#")[0]: part.cpu_memory_usage for part in step.cpu_children}
 rows["the whole step"] = step.cpu_memory_usage
@@ -279,7 +279,7 @@ assert [_step.cpu_memory_usage for _step in find_steps(_leaky)[1:]] == [4, 4]
 pd.Series(rows, name="bytes").to_frame()
 
 # %%
-# - The next batch is 33,792 bytes. The old batch is freed between the parts.
+# - The next batch is 33,792 bytes. The old one is freed between the parts.
 # - ``zero_grad`` frees the gradients of all parameters, 76,840 bytes, and ``backward`` allocates them again.
 # - ``forward`` leaves 136,196 bytes: the results that :ref:`autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`.
 #   ``backward`` frees them.
