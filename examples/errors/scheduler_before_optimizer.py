@@ -10,7 +10,7 @@ Detected call of \`lr_scheduler.step()\` before \`optimizer.step()\`
 .. in-short::
 
    ``scheduler.step()`` ran before the first step of the optimizer. Call it after ``optimizer.step()``. If it is there already,
-   a ``GradScaler`` skipped the step, or the scheduler belongs to a different optimizer.
+   perhaps a ``GradScaler`` skipped the step, or the scheduler belongs to a different optimizer.
 
    .. code-block:: diff
 
@@ -24,7 +24,7 @@ Detected call of \`lr_scheduler.step()\` before \`optimizer.step()\`
 # %%
 # The code that raises it
 # -----------------------
-# It is a warning, and training goes on.
+# This is a warning, and training goes on.
 
 import torch
 from torch import nn
@@ -112,7 +112,8 @@ def _warned(run):
 # %%
 # The fix
 # -------
-# **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above, not at the start of the epoch.
+# **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above. A schedule in epochs steps after
+# the loop over the batches.
 #
 # **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients can become infinite. Then
 # ``scaler.step`` skips ``optimizer.step()``, and ``update()`` halves the scale:
@@ -163,13 +164,13 @@ assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Gradients are accumulated.** Then the optimizer steps in one of several small batches. Put ``scheduler.step()`` below it,
-# inside of the same ``if``.
+# **Gradients are accumulated:** put ``scheduler.step()`` below ``optimizer.step()``, inside of the same ``if``.
 #
-# **You resume** with ``for _ in range(epoch): scheduler.step()``. Load ``scheduler.state_dict()`` instead.
+# **You resume** with ``for _ in range(epoch): scheduler.step()``. Instead, make the optimizer and the scheduler, then load the
+# ``state_dict()`` of both. The learning rate is in the optimizer's.
 #
-# **The optimizer was made anew** after the scheduler, which still changes the old one. The learning rate of yours stays as it
-# is. Make the scheduler last. This must print ``True``:
+# **The optimizer was made anew** after the scheduler, which still changes the old one. Make the scheduler last. This must
+# print ``True``:
 
 print(scheduler.optimizer is optimizer)
 
@@ -196,9 +197,15 @@ def _resumed_by_steps(optimizer, scheduler):
 
 
 def _resumed(optimizer, scheduler):
-    state = {**scheduler.state_dict(), "last_epoch": 3, "_step_count": 4}
-    scheduler.load_state_dict(state)
+    old, its = _fresh()
+    for _ in range(3):
+        old.step()
+        its.step()
+    scheduler.load_state_dict(its.state_dict())
+    assert optimizer.param_groups[0]["lr"] == 0.8
+    optimizer.load_state_dict(old.state_dict())
     scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.05
 
 
 assert [*map(_warned, (_accumulated, _made_anew, _resumed_by_steps))] == [1, 1, 1]
@@ -284,8 +291,8 @@ assert [*map(_warned, (_later, _plateau, _restarts, _fused))] == [0] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# **Rely on the warning.** ``ReduceLROnPlateau`` and ``CosineAnnealingWarmRestarts`` never give it, ``StepLR`` only before the
-# first step of the optimizer. With ``fused=True`` you do not see it if a ``GradScaler`` skips a step.
+# **Rely on the warning.** ``ReduceLROnPlateau`` and ``CosineAnnealingWarmRestarts`` never give it, ``StepLR`` only in its
+# first step. With ``fused=True`` you do not see it if a ``GradScaler`` skips a step.
 #
 # See also
 # --------
