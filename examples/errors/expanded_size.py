@@ -132,6 +132,9 @@ assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 # sphinx_gallery_end_ignore
 
 # %%
+# **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows. Rows of
+# zeros would count as samples.
+#
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
@@ -159,8 +162,8 @@ assert "(6) must match the existing size (3)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# **A sequence longer than a table of positions**: the second number is what the model can take, often 512. Cut the sequence
-# (``truncation=True`` in a tokenizer), or split it.
+# **A sequence longer than a table of positions**: the second number is the size of the table, often 512. RoBERTa has 514 rows
+# for 512 tokens. Cut the sequence (``truncation=True, max_length=512`` in a tokenizer), or split it.
 
 token_types = torch.zeros(1, 512)  # a buffer of the model
 tokens = torch.zeros(1, 514)
@@ -186,19 +189,6 @@ assert batch.mean(1).tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Repeat until the number of elements is right, then reshape.** The shape is right, but the numbers are in the wrong places:
-# each row is divided by both norms in turn.
-
-wrong = table / norm.repeat(4, 1).reshape(2, 4)
-print("norms afterwards:", wrong.norm(dim=1))
-
-# sphinx_gallery_start_ignore
-assert wrong.shape == table.shape
-assert not torch.allclose(wrong.norm(dim=1), torch.ones(2), atol=0.1)
-assert norm.repeat(4, 1).reshape(2, 4)[0].unique().numel() == 2
-# sphinx_gallery_end_ignore
-
-# %%
 # **Forget the dimension where the sizes agree by chance.** With as many rows as columns, nothing is raised, and each column is
 # divided by a norm.
 
@@ -216,7 +206,7 @@ for _keepdim in (False, True):
 # %%
 # The same in other words
 # -----------------------
-# An operation in place cannot make its tensor larger. It says so, with both shapes:
+# ``+=`` cannot make its tensor larger. It says so, with both shapes:
 
 # sphinx_gallery_start_ignore
 try:
