@@ -65,7 +65,7 @@ for _start, _view in (
 
 # %%
 # *Output 0*: the view that you write to is the first one. After ``split`` and ``chunk`` the name is ``Split`` or
-# ``SplitWithSizes``. Earlier versions say *Output 0 of UnbindBackward0* or *Output 0 of UnbindBackward*.
+# ``SplitWithSizes``. Earlier versions say *UnbindBackward0* or *UnbindBackward*.
 #
 # Why
 # ---
@@ -88,12 +88,12 @@ assert first._is_view() and a._is_view()
 # sphinx_gallery_end_ignore
 
 # %%
-# A write to a view changes its base tensor too, so autograd has to rewrite the history of both. It does that for the views of
-# an index. For the outputs of ``unbind`` and ``split`` it refuses the write.
+# A write to a view changes its base tensor too, so autograd has to rewrite the history of both. It does that for ``image[0]``,
+# and refuses it for the outputs of ``unbind`` and ``split``.
 #
 # The fix
 # -------
-# Use one operation for all channels, which makes a new tensor. It needs no loop.
+# Use one operation for all channels, which makes a new tensor:
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 image = image * std[:, None, None]
@@ -106,6 +106,8 @@ assert torch.equal(_right, std.repeat_interleave(4))
 # sphinx_gallery_end_ignore
 
 # %%
+# After ``q, k, v = qkv.chunk(3, dim=-1)``, write ``q = q * s``, and use that ``q``.
+#
 # If it has to be a loop, stack new channels, or write through an index:
 
 image = generator(torch.ones(4)).view(3, 2, 2)
@@ -126,7 +128,7 @@ for _result in (stacked, indexed):
 assert "a view of a leaf Variable" in _says(
     lambda: torch.ones(3, 2, requires_grad=True)[0].mul_(2)
 )
-for _last in (torch.sigmoid, torch.tanh):
+for _last in (torch.relu, torch.sigmoid):
     _image = _last(generator(torch.ones(4))).view(3, 2, 2)
     _rows = [channel * s for channel, s in zip(_image, std, strict=True)]
     torch.stack(_rows).sum().backward(retain_graph=True)
@@ -138,7 +140,7 @@ generator.zero_grad()
 
 # %%
 # If ``image`` is a leaf that requires a gradient, the index raises :ref:`a view of a leaf Variable
-# <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a sigmoid or a tanh, backward raises :ref:`modified by an
+# <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
 # What not to do
@@ -167,7 +169,7 @@ for _unrecorded in (lambda channel: channel.data, torch.Tensor.detach):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write** ``channel = channel * s`` **and do not use it.** That gives the name to a new tensor, and the image does not change.
+# **Write** ``channel = channel * s`` **and do not use it.** That makes a new tensor, and the image does not change.
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 before = image.clone()
