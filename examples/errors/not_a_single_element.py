@@ -10,8 +10,8 @@ a Tensor with 3 elements cannot be converted to Scalar
 
 .. in-short::
 
-   ``.item()`` turns a tensor with one element into a Python number. Yours has more: a loss or an accuracy that was not averaged
-   over the batch. Take the mean first, or the sum. For all numbers, use ``tolist()``.
+   ``.item()`` turns a tensor with one element into a Python number. Yours has more, often one for each sample. First take the
+   mean of losses, or the sum of right answers. For all numbers, use ``tolist()``.
 
    .. code-block:: diff
 
@@ -108,7 +108,7 @@ assert f"{losses.mean():.2f}" == "0.77"
 # Why
 # ---
 # A tensor of three losses is three numbers, and Python wants one. PyTorch could take the sum, the mean or the first, so it does
-# not guess. With a batch of one sample there is one number, so such code works until the batch is larger.
+# not guess. With a batch of one sample there is one number, so ``.item()`` works until the batch is larger.
 
 import matplotlib.pyplot as plt
 
@@ -127,7 +127,7 @@ assert losses[0] < losses[1] < losses.mean() < losses[2]
 # %%
 # The fix
 # -------
-# Say which number you mean. For a loss it is the mean, as without ``reduction="none"``:
+# For a loss, use the mean, as without ``reduction="none"``:
 
 losses = F.cross_entropy(scores, labels, reduction="none")
 total += losses.mean().item()
@@ -142,11 +142,16 @@ for _labels in (labels, _ignored):
         _mean = F.cross_entropy(scores, _labels, **_options)
         _differs = bool(_options) or _labels is _ignored
         assert torch.isclose(_each.mean(), _mean) != _differs
+_each = F.cross_entropy(scores, _ignored.clamp(min=0), reduction="none")
+_each = _each * torch.tensor([1.0, 1.0, 0.0])
+_mean = F.cross_entropy(scores, _ignored)
+assert torch.isclose(_each.sum() / 2, _mean) and not torch.isclose(_each.mean(), _mean)
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``ignore_index`` or ``weight=``, the mean of ``F.cross_entropy`` can differ from this one: it counts only labels that
-# are used, with their weights. If you want that one, leave out ``reduction="none"``. And if the last batch is smaller, the mean
+# With ``ignore_index`` or ``weight=``, the mean of ``F.cross_entropy`` can differ: it counts only used labels, with their
+# weights. For that one, leave out ``reduction="none"``. With a mask of zeros and ones, use
+# ``(losses * mask).sum() / mask.sum()``, because a plain mean counts the padding. And if the last batch is smaller, the mean
 # of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
 #
 # The other usual cases:
@@ -171,7 +176,7 @@ assert torch.stack([losses, losses]).shape == (2, 3)
 #
 # What not to do
 # --------------
-# **Do not take the first element.** The number looks right, and is the loss of one sample.
+# **Do not take the first element.** It is the loss of one sample.
 #
 # **Do not call .item() and then backward.** A Python number has no graph. Call ``backward`` on the mean, and then ``.item()``
 # for your log.
