@@ -10,7 +10,7 @@ shape '[2, 4]' is invalid for input of size 6
 .. in-short::
 
    Six elements cannot fill 2 × 4 places. Usually a flattened size was computed for other images, or a batch size is written
-   into the code. Keep the batch, and flatten the rest.
+   into the code. Keep the batch (if it comes first), and flatten the rest.
 
    .. code-block:: diff
 
@@ -45,7 +45,7 @@ assert features.shape == (2, 1, 1, 3)
 
 # %%
 # - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
-# - ``size 6`` is the number of elements that there are, here 2 images with 3 numbers each.
+# - ``size 6`` is the number of elements, here 2 images with 3 numbers each.
 #
 # Older versions say *size '[2 x 4]' is invalid for input with 6 elements*.
 #
@@ -76,7 +76,7 @@ assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5) and x.shape == (
 # sphinx_gallery_end_ignore
 
 # %%
-# 1536 / 400 is not a whole number. With a different number of images it can be one, and nothing is raised. For example,
+# 1536 / 400 is not a whole number. With a different number of images it can be one, and nothing is raised.
 # ``view(-1, 6)`` turns three samples of four numbers into two rows:
 
 import matplotlib.pyplot as plt
@@ -105,13 +105,15 @@ assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # %%
 # The fix
 # -------
-# **Flatten everything but the batch.** ``flatten(1)`` keeps the first dimension, so a sample cannot run into the next one.
+# **Flatten everything but the batch.** ``flatten(1)`` keeps the first dimension. In an ``nn.LSTM`` that is the time, unless
+# you set ``batch_first=True``.
 
 flat = features.flatten(1)
 print(tuple(flat.shape))
 
 # sphinx_gallery_start_ignore
 assert torch.equal(flat[1], features[1].flatten()) and flat.shape == (2, 3)
+assert nn.LSTM(4, 6)(torch.rand(5, 2, 4))[0].flatten(1).shape == (5, 12)
 for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
     assert torch.rand(_shape).flatten(1).shape[0] == _shape[0]
 # sphinx_gallery_end_ignore
@@ -165,7 +167,7 @@ assert raised[3:] == ["shape '[4, 1]' is invalid for input of size 2"]
 # %%
 # What not to do
 # --------------
-# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` succeeds, and returns 16 rows. The gradient tells
+# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` returns 16 rows. The gradient tells
 # which images the first row is made of:
 
 images = torch.randn(25, 3, 28, 28, requires_grad=True)
@@ -173,7 +175,10 @@ rows = layers(images).view(-1, 16 * 5 * 5)
 (gradient,) = torch.autograd.grad(rows[0].sum(), images)
 used = gradient.flatten(1).any(1).nonzero().flatten().tolist()
 print(f"{len(images)} images, {len(rows)} rows, the first from the images {used}")
+
+# sphinx_gallery_start_ignore
 assert len(rows) == 16 and used == [0, 1]
+# sphinx_gallery_end_ignore
 
 # %%
 # **Drop the last batch of an evaluation**, because it is smaller. ``drop_last=True`` is usual in training, where the data
