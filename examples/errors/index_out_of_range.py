@@ -113,17 +113,17 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 #
 # Why
 # ---
-# An embedding is a table: row ``i`` belongs to word ``i``. Common causes:
-#
-# - **Labels from 1 to 3** for three classes. ``cross_entropy`` wants 0 to 2.
-# - **One more class**, such as *unknown* or padding, for which the last layer has no output.
-# - **New tokens** in the tokenizer, and the embedding was not resized.
-# - **Longer than the positions**: an embedding of positions has one row for each place in the sequence.
-# - **Negative marks** such as −1 for *no label*. ``cross_entropy`` leaves out −100, unless you set ``ignore_index``.
+# An embedding is a table: row ``i`` belongs to word ``i``.
 #
 # The fix
 # -------
-# Make the table as large as the largest index plus one, or begin the labels at 0.
+# - **A new table**: ``num_embeddings`` is the size of the vocabulary.
+# - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
+#   ``nn.Embedding`` would lose the trained rows.
+# - **Longer than the positions**: cut the sequence. The table has one row for each place in it.
+# - **Labels from 1 to 3** for three classes: ``cross_entropy`` wants 0 to 2.
+# - **One more class**, such as *unknown*: give the last layer an output for it.
+# - **A negative mark** such as −1 for *no label*: set ``ignore_index=-1``. The default is −100.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -155,7 +155,7 @@ assert (_marked >= 0).all() and _marked.max() < 3
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not add a class to make the message go away.** With labels from 1 to 3 and four classes, the model has an output for a
+# **Do not add a class for labels from 1.** With labels from 1 to 3 and four classes, the model has an output for a
 # class 0 that does not exist, and output 1 is your first class.
 #
 # See also
