@@ -81,7 +81,7 @@ def _anomaly(function, *values):
 
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
-# - ``0th output``: the gradient of the operation's first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
+# - ``0th output``: usually the gradient of the first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
 #   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive.
 #
 # Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the

@@ -144,7 +144,7 @@ assert adapter.weight.grad.dtype == torch.float32 and adapter.weight.isfinite().
 #
 # No inf checks were recorded for this optimizer
 # ----------------------------------------------
-# None of the parameters of this optimizer has a gradient. Here the model was made anew after the optimizer:
+# The scaler found no gradient in the parameters of this optimizer. Here the model was made anew after the optimizer:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -167,8 +167,8 @@ assert model.weight.grad is not None
 
 # %%
 # Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
-# optimizer frozen, or a loss that does not use them. In these cases, this prints ``False`` in front of ``scaler.step``. If it
-# prints ``True``, ``unscale_`` ran before ``backward()``:
+# optimizer frozen, or a loss that does not use them. Then this prints ``False`` in front of ``scaler.step``. If it prints
+# ``True``, ``unscale_`` ran before ``backward()``:
 
 print(any(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
 
