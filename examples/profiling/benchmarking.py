@@ -71,7 +71,7 @@ def plot_readings(readings):
 
 
 # %%
-# 400 more of them:
+# 400 more readings:
 
 # varies: Times depend on the machine, its load, and what ran before in the same process.
 
@@ -111,8 +111,8 @@ assert sum(measured.raw_times) >= 0.2
 # -----------------
 # Reading a clock takes time too, so a ``Timer`` reads it around a *block* of runs. ``timeit(100)`` measures one block of 100.
 # ``blocked_autorange`` adds blocks until their times add up to ``min_run_time``. ``adaptive_autorange`` stops when at least
-# four blocks have an interquartile range below a tenth of the median, but not before ``min_run_time``, and in any case after
-# ``max_run_time``.
+# four blocks have an interquartile range (the width of the middle half of the times) below a tenth of the median, but not
+# before ``min_run_time``, and in any case after ``max_run_time``.
 #
 # .. how-measured:: Setup and statement write to a list, which tells the blocks and the length of each.
 
@@ -179,7 +179,7 @@ assert set(_runs) == {False} and len(_runs) == 1010
 tabulate_blocks(ways)
 
 # %%
-# ``setup`` runs once for each block, **not** once for each run. It runs for the warm-up blocks too. In the two
+# The second argument, ``setup``, runs once for each block, **not** for each run, in the warm-up too. In the two
 # ``autorange`` ways, the first five blocks are *empty*: they measure what reading the clock costs. Blocks of 1, 10, 100 and so
 # on follow, until the cost of the clock is negligible or a block takes too long. ``timeit(n)`` warms up with one block of
 # ``n // 100`` runs, at least two. Python's garbage collector is off while a block runs.
@@ -210,9 +210,9 @@ assert _single.iqr == 0 and not _single.has_warnings and "IQR" not in repr(_sing
 # sphinx_gallery_end_ignore
 
 # %%
-# One slow block nearly doubled the mean of the first, and left its median alone. ``iqr`` is the interquartile range, the width
-# of the middle half of the times. A warning is printed if it is at least a tenth of the median. With a single block there is no
-# spread to see, and so no warning: give ``min_run_time`` enough time for many blocks.
+# One slow block nearly doubled the mean of the first, and left its median alone. ``IQR`` is the interquartile range. A warning
+# is printed if it is at least a tenth of the median. With a single block there is no spread to see, and so no warning: give
+# ``min_run_time`` enough time for many blocks.
 
 # %%
 # Several candidates, in turn
@@ -369,7 +369,7 @@ assert _counts == [4, 5]  # no_grad, then another number of threads
 # sphinx_gallery_end_ignore
 
 # %%
-# The second shape made a version for all other numbers of rows except 1.
+# The batch of 16 made a version for any number of rows above 1.
 #
 # **Looking for torch.utils.bottleneck.** Older notes recommend it. It has been removed. Use the
 # :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` to find *where* the time goes.
