@@ -59,7 +59,7 @@ assert ((gradient - _slope).abs() > 1e-5 + 1e-3 * _slope.abs()).all()
 # %%
 # Run the check, read the message
 # -------------------------------
-# ``gradcheck`` does this for each pair of an input and an output number that require grad, and raises if they do not agree:
+# ``gradcheck`` compares gradient and slope for each pair of an input and an output number, and raises if they do not agree:
 
 try:
     gradcheck(WrongSigmoid.apply, x)
@@ -112,8 +112,8 @@ assert "backward not multiplied by grad_output" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Another message you may meet is ``backward not multiplied by grad_output``. Then your ``backward`` forgot this factor: it
-# got a gradient of zeros, and returned something else.
+# With one output number, you may meet ``backward not multiplied by grad_output``: your ``backward`` got a gradient of zeros,
+# and returned something else. Often it forgot this factor.
 
 # %%
 # Why float64: rounding against truncation
@@ -159,7 +159,7 @@ def draw_error_over_step():
 
 
 # %%
-# The function is the sigmoid. Look at the dotted line, the default step:
+# Look at the dotted line, the default step:
 
 draw_error_over_step()
 
@@ -197,8 +197,8 @@ assert ((_slope - exact).abs() > 1e-5 + 1e-3 * exact).any()
 # sphinx_gallery_end_ignore
 
 # %%
-# There the mean error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows here, and that of ``float32`` is
-# more than 50 times above it.
+# At the default step, the mean error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows for this
+# function. That of ``float32`` is more than 50 times above it.
 
 # %%
 # ``fast_mode`` for large inputs
