@@ -11,7 +11,7 @@ Loss is NaN: find what made it
 
 .. in-short::
 
-   Test the batch first, then the output of each module (a tuple needs a loop):
+   Test the batch first, then the output of each module (tuples and dicts need a loop):
 
    .. code-block:: python
 
@@ -30,7 +30,6 @@ Loss is NaN: find what made it
 # Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
 # first, and a later operation turns it into a NaN:
 
-import contextlib
 import traceback
 
 import pandas as pd
@@ -85,7 +84,7 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# Test the targets in the same way. If both are fine, the model or the loss makes the NaN, or an earlier step has left one in
+# Test the targets too. If both are fine, the model or the loss makes the NaN, or an earlier step has left one in
 # the weights or in the running mean of a ``BatchNorm``.
 
 # %%
@@ -363,6 +362,8 @@ compared = pd.DataFrame(rows).T
 # What each tool names:
 
 # sphinx_gallery_start_ignore
+import contextlib
+
 assert compared.to_numpy().tolist() == [
     ["LogBackward0", "nothing", "aten.div"],
     ["nothing", "nothing", "aten.log"],
@@ -561,7 +562,7 @@ def attention(lowest):
 
 
 print(message_of(lambda: attention(float("-inf")), NanTrap))
-weights = attention(torch.finfo(torch.float32).min)
+weights = attention(torch.finfo(scores_in.dtype).min)
 weights.square().sum().backward()
 print("weights: ", weights.tolist())
 print("gradient finite:", scores_in.grad.isfinite().all().item())
