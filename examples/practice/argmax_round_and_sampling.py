@@ -72,7 +72,8 @@ def plot_loss_over_first_score():
 
 
 # %%
-# Change the score of the first option: with argmax, the loss stays the same until that score is the highest.
+# Change the first score: with argmax, the loss stays the same until that score is the highest. With ``softmax(scores / tau)``
+# it falls smoothly.
 
 # figure: The loss over the first score. With argmax it is 9 up to a score of 1, where it jumps to 0. With softmax it falls
 #   smoothly, with the lower temperature tau more steeply.
@@ -89,7 +90,7 @@ assert _falls[0].min() < 2 * _falls[1].min()
 # sphinx_gallery_end_ignore
 
 # %%
-# The slope is 0 on both sides of the jump, and says nothing about the direction. Autograd does not even record it. Another
+# The slope is 0 on both sides of the jump, and gives no direction. Autograd does not even record it. Another
 # parameter, ``width``, is rounded to a whole number. Neither learns:
 
 width = torch.tensor(2.6, requires_grad=True)
@@ -210,8 +211,8 @@ tabulate_operations().rename_axis(columns="result of")
 # %%
 # - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. If it uses something else too, nothing
 #   is raised, and this part of the gradient is missing.
-# - **Zeros.** Nothing is raised, and ``x`` does not learn. The image of ``grid_sample`` would. Samplers are in this group, too:
-#   ``torch.bernoulli``, ``torch.poisson`` and ``torch.normal`` (`pytorch#4159
+# - **Zeros.** Nothing is raised, and ``x`` does not learn. The image of ``grid_sample`` would. ``torch.bernoulli``,
+#   ``torch.poisson`` and ``torch.normal`` are in this group, too (`pytorch#4159
 #   <https://github.com/pytorch/pytorch/issues/4159>`__).
 # - **An error** in ``backward()``: the derivative *is not implemented*.
 # - **A gradient**, for the elements that were picked, as if the choice were fixed. The others get 0. So the picked values
@@ -300,8 +301,8 @@ assert torch.allclose(_given, _product) and _given.any()
 # %%
 # The temperature: bias and noise
 # -------------------------------
-# The average loss over the random choice is smooth in the scores. With three options, you can compute it and its gradient
-# exactly, and compare the estimates with that gradient.
+# The average loss over the random choice is smooth in the scores. With three options, you can compute its gradient exactly, and
+# compare the estimates with it.
 
 
 def loss_of(choice):
@@ -396,7 +397,7 @@ def through_round(x):
     return x.round() + (x - x.detach())
 
 
-x = torch.tensor([-0.7, 0.3, 1.4, 2.6, 4.2], requires_grad=True)
+x = torch.tensor([-0.7, 0.3, 1.4, 3.2, 4.2], requires_grad=True)
 for name, levels in {
     "round, then clamp": through_round(x).clamp(0, 3),
     "clamp, then round": through_round(x.clamp(0, 3)),
