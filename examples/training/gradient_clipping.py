@@ -28,7 +28,7 @@ Gradient clipping by norm and by value
 # -----------------------------
 # A recurrent network reads 15 numbers and has to remember the first one. On its way back, the gradient is multiplied by the
 # same weight again and again, and it may grow each time. A step along a huge gradient throws the weights far away, and there
-# the next gradient can be larger still. ``clip_grad_norm_`` shortens such a gradient, and returns the norm that it had:
+# the next gradient can be larger still. ``clip_grad_norm_`` shortens a long gradient, and returns the norm it had, here 13:
 
 import warnings
 
@@ -88,7 +88,7 @@ def plot_norms(without, clipped):
 
 
 # %%
-# The same training twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` clips
+# Train the network twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` clips
 # nothing, and the call still returns the norm.
 
 # varies: The weights that fly away depend on the last bits of the arithmetic.
@@ -120,7 +120,7 @@ assert clipped["loss"][-20:].mean() < 0.4 * clipped["loss"][0]
 # %%
 # What the two functions do
 # -------------------------
-# Two parameters, with the gradients (3, 4) and 12. The norm of all three numbers together is
+# Again two parameters, with the gradients (3, 4) and 12. The norm of all three numbers together is
 # :math:`\sqrt{3^2 + 4^2 + 12^2} = 13`.
 
 
@@ -401,7 +401,7 @@ assert abs(_moved[0] - 0.1) < 1e-5 and abs(_moved[1] - 2) < 1e-5 and _moved[2] =
 # After the step it is too late: the step has used the whole gradient. The clamped loss is constant above its limit, so its
 # gradient is zero there: nothing is learned when the loss is large.
 #
-# **Taking the returned norm for the new norm.** It is the norm before clipping, and may be larger than ``max_norm``.
+# **Taking the returned norm for the new norm.** It is the norm before clipping.
 #
 # **A generator that is empty the second time.** ``model.parameters()`` is a generator. Write it in each call, or keep a list.
 # With a used generator, ``clip_grad_norm_`` clips nothing, and warns (not for a used ``filter``):
