@@ -248,9 +248,8 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # What people get wrong
 # ---------------------
 # **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
-# of the *sum* of all entries. For ``exp`` that is the derivative of each entry, because each logit affects only its own
-# result. For the softmax of three numbers it is useless: the three results add up to 1, so the
-# gradient of their sum is zero, up to rounding.
+# of the *sum* of all entries. For ``logits.exp()`` that is the derivative of each entry, because each logit affects only its
+# own result. For the softmax it is useless: the results add up to 1, so the gradient of their sum is zero, up to rounding.
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
