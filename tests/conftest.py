@@ -28,9 +28,6 @@ pytest_plugins = ["tiny.fixtures"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--new-python", action="store_true", help="run each example as a program of its own, not only some"
-    )
     parser.addoption("--built", type=Path, metavar="DIR", help="test the site in this folder, and build nothing")
 
 

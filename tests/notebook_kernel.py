@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 os.environ |= {"MPLBACKEND": "agg", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-sys.path.insert(0, str(ROOT / "conf"))
+sys.path[:0] = [str(ROOT / "conf"), str(ROOT / "tests")]
 
 import error_pages
 from atlas.gallery.requests import without_requests
 from atlas.gallery.scripts import find_marks
-from atlas.gallery.sphinx_gallery_patches import read_code_cells
+from atlas.gallery.sphinx_gallery_patches import read_code_cells, without_hidden
 from atlas.gallery.visible_code import NEEDS_GPU, find_hidden_needs, show_code
 from markup import OUTPUTS, read
 
@@ -107,12 +107,10 @@ def read_cells(script: Path) -> list[Cell]:
     """The code cells of a script as a reader sees them."""
     text = script.read_text(encoding="utf-8")
     mark = next(iter(find_marks(text)), 10**9)
-    cells = [(line, show_code(code)) for line, code in read_code_cells(script).items()]
-    return [
-        Cell(line, shown.code.strip(), shown.raises, shown.code.strip().startswith(NEEDS_GPU), line > mark)
-        for line, shown in cells
-        if shown.code.strip()
+    cells = [
+        (line, without_hidden(code).strip(), show_code(code).raises) for line, code in read_code_cells(script).items()
     ]
+    return [Cell(line, code, raises, code.startswith(NEEDS_GPU), line > mark) for line, code, raises in cells if code]
 
 
 def shown_lines(cells: Iterable[Cell]) -> Iterator[str]:

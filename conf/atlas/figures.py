@@ -143,19 +143,24 @@ Place = tuple[nodes.Element, int]
 
 
 def tie_lines(app: Sphinx, doctree: nodes.document) -> None:
-    """Write below each figure where on the page its lines are. Where it stands on another page than that of its script, a
-    line of it is lit that says the same. Connected to ``doctree-read``, after ``hide_requests``."""
+    """Write below each figure where on the page its lines are. Where it stands on another page than that of its script, or was
+    recorded before lines of the script moved, a line is lit that says the same. Connected to ``doctree-read``, after
+    ``hide_requests``."""
     drawings = [raw for raw in doctree.findall(nodes.raw) if raw.get(_MADE_BY)]
     if not drawings:
         return
     script = Path(app.env.doc2path(app.env.docname)).with_suffix(".py")
     is_example = app.env.docname.startswith("gallery/") and script.exists()
-    lines = _find_lines_of_script(doctree, script) if is_example else _find_lines_said_once(doctree)
+    lines: dict[int | str, Place] = {**_find_lines_said_once(doctree)}
+    if is_example:
+        lines |= _find_lines_of_script(doctree, script)
     lit: list[nodes.Element] = []
     for drawing in drawings:
         found = {}
         for key, (text, *numbers) in drawing[_MADE_BY].items():
-            begin, end = (lines.get(line) for line in (numbers if is_example else (text, text)))
+            begin, end = map(lines.get, numbers)
+            if not begin or not _read_line(*begin).startswith(text.removesuffix(" …")):
+                begin = end = lines.get(text)
             if begin and end and begin[0] is end[0]:
                 block = begin[0]
                 if block not in lit:
@@ -165,6 +170,10 @@ def tie_lines(app: Sphinx, doctree: nodes.document) -> None:
         if found:
             data = nodes.raw("", json_for_script({_MADE_BY: found}), format="html")
             drawing.parent.insert(drawing.parent.index(drawing) + 1, data)
+
+
+def _read_line(block: nodes.Element, number: int) -> str:
+    return block.astext().split("\n")[number - 1].strip()
 
 
 def _find_lines_of_script(doctree: nodes.document, script: Path) -> dict[int, Place]:

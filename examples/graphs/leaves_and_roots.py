@@ -171,6 +171,7 @@ six_tensors
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 20 25 30 25
 #
 #    * - ``is_leaf``
 #      - ``requires_grad``

@@ -24,6 +24,7 @@ Forecast the GPU memory of a training step
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 45 30 25
 #
 #    * - training
 #      - bytes a parameter

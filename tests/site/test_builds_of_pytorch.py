@@ -14,7 +14,7 @@ import pytest
 
 import warm_python
 from atlas.gallery.scripts import read_script, split_at_mark
-from atlas.gallery.visible_code import show_code
+from atlas.gallery.visible_code import NEEDS_GPU, show_code
 from sources import ROOT, sources_of_examples
 
 #: What differs from one build, version or machine to the next.
@@ -142,7 +142,9 @@ def test_the_page_holds_on_the_build_for_cuda(asking: str, tmp_path: Path) -> No
 def may_have_gpu(script: str) -> bool:
     """Whether the first half of an example asks for a GPU, and the CPU can stand in for it: no page about CUDA itself."""
     code = before_gpu(script)
-    is_about_cuda = script.startswith("cuda/") or re.search(r'torch\.cuda\._|"torch\.cuda|activities', code)
+    is_about_cuda = script.startswith("cuda/") or re.search(
+        rf'torch\.cuda\._|"torch\.cuda|activities|{NEEDS_GPU}', code
+    )
     return not is_about_cuda and any(map(ASKS_FOR_GPU.search, re.findall(r"torch\.cuda\.\w+(?=\()", code)))
 
 

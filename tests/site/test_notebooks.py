@@ -42,12 +42,6 @@ def test_the_first_cell_installs_what_the_script_imports(site: Path, root: Path,
     assert installed == {PACKAGES.get(module, module) for module in modules} | {"torch"}
 
 
-def test_the_script_itself_installs_nothing(site: Path, script: str) -> None:
-    page = site / "gallery" / Path(script).with_suffix(".html")
-    (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".py")]
-    assert "pip install --quiet" not in (page.parent / link["href"]).read_text(encoding="utf-8")
-
-
 def test_the_text_has_no_directives(site: Path, script: str) -> None:
     texts = ["".join(cell["source"]) for cell in notebook_of(site, script) if cell["cell_type"] == "markdown"]
     assert texts and not [line for text in texts for line in text.splitlines() if re.search(DIRECTIVE, line)]

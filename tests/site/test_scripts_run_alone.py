@@ -2,7 +2,7 @@
 
 The build shows most of this for every example: it runs each in a process and a folder of its own, and refuses what leaves a
 file there. What it cannot show is that a script needs nothing of the site, which its imports tell, and that it runs as one
-program: so each that starts processes is run by ``python`` itself; with ``--new-python`` all.
+program: so each that starts processes is run by ``python`` itself.
 
 One that needs a GPU ends by itself where it does, on a machine without one.
 """
@@ -25,12 +25,6 @@ CPU = 60  # seconds; on the clock it may be ten times that, for the machine may 
 
 #: Code that starts processes: they import the script again, or inherit what a build has read_imports.
 STARTS_PROCESSES = re.compile(r"\bmultiprocessing\b|\bsubprocess\b|__main__|\bnum_workers=[1-9]")
-
-
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "example" in metafunc.fixturenames:
-        all_of_them = metafunc.config.getoption("--new-python")
-        metafunc.parametrize("example", sources_of_examples() if all_of_them else run_as_programs())
 
 
 def run_as_programs() -> list[str]:
@@ -61,17 +55,13 @@ def fault(script: Path, folder: Path, *, real: bool, cpu: int = CPU, wall: float
     return f"left files behind: {left}" if left else None
 
 
+@pytest.mark.parametrize("example", run_as_programs())
 def test_the_script_runs_alone(example: str, tmp_path: Path) -> None:
     assert fault(ROOT / "examples" / example, tmp_path, real=True) is None
 
 
 def test_the_script_imports_nothing_of_this_site(script: str) -> None:
     assert of_this_site((ROOT / "examples" / script).read_text(encoding="utf-8")) == set()
-
-
-def test_what_starts_processes_is_run() -> None:
-    wanted = {"scale/ddp_and_autograd.py", "training/data_loading.py", "errors/cuda_in_forked_subprocess.py"}
-    assert wanted <= {*run_as_programs()}
 
 
 @pytest.mark.parametrize("real", [False, True], ids=["forked", "new"])
