@@ -213,6 +213,7 @@ assert torch.autograd.grad(_pair, _zero, torch.tensor([1.0, 0.0]))[0].isnan()
 W = torch.tensor([[1.0, 2.0], [0.0, 1.0]], requires_grad=True)
 h = W @ (2 * x)
 v = torch.tensor([1.0, 2.0])
+x.grad = None  # from above
 
 h.backward(gradient=v, inputs=[W], retain_graph=True)
 print("inputs=[W]:", W.grad is not None, x.grad is not None)
