@@ -13,7 +13,7 @@ import re
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,23 +22,17 @@ os.environ |= {"MPLBACKEND": "agg", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 sys.path[:0] = [str(ROOT / "conf"), str(ROOT / "tests")]
 
 import error_pages
-from atlas.gallery.requests import without_requests
 from atlas.gallery.scripts import find_marks
 from atlas.gallery.sphinx_gallery_patches import read_code_cells, without_hidden
 from atlas.gallery.visible_code import NEEDS_GPU, find_hidden_needs, show_code
 from markup import OUTPUTS, read
 
 
-class Ran(NamedTuple):
-    """What a cell did. ``error`` ended it, as ``NameError: ...``; empty if none did."""
+def run_cells(cells: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Run cells in a new kernel, in this process, which should do nothing after it. A cell that raises ends itself alone.
 
-    printed: str
-    warned: str
-    error: str
-
-
-def run_cells(cells: Sequence[str]) -> list[Ran]:
-    """Run cells in a new kernel, in this process, which should do nothing after it. A cell that raises ends itself alone."""
+    :returns: of each what it printed, what it warned of, and the error that ended it, as ``NameError: ...``, or nothing.
+    """
     from ipykernel.inprocess import InProcessKernelManager
 
     manager = InProcessKernelManager()
@@ -61,7 +55,7 @@ def run_cells(cells: Sequence[str]) -> list[Ran]:
                     warned += content["text"]
                 elif message["msg_type"] == "error":
                     error = f"{content['ename']}: {content['evalue']}"
-            ran.append(Ran(printed, warned, error))
+            ran.append((printed, warned, error))
         os.dup2(kept, 2)
     return ran
 
@@ -111,12 +105,6 @@ def read_cells(script: Path) -> list[Cell]:
         (line, without_hidden(code).strip(), show_code(code).raises) for line, code in read_code_cells(script).items()
     ]
     return [Cell(line, code, raises, code.startswith(NEEDS_GPU), line > mark) for line, code, raises in cells if code]
-
-
-def shown_lines(cells: Iterable[Cell]) -> Iterator[str]:
-    """The lines of code that a page shows of cells, without comments that ask the site for something."""
-    for cell in cells:
-        yield from (line for line in without_requests(cell.code).splitlines() if line.strip())
 
 
 def simplify(message: str) -> str:

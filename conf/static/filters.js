@@ -1,5 +1,6 @@
 // The filters above long lists and tables: by words, a kind or tags, with a count, and an address that keeps what was asked. The form
 // stands in the page and says what its entries are (conf/atlas/tables.py). Without this script it is hidden, and the page is whole.
+const isPhone = matchMedia("(max-width: 46em)").matches;
 for (const form of document.querySelectorAll("form.filter")) {
   const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
   const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
@@ -32,7 +33,10 @@ for (const form of document.querySelectorAll("form.filter")) {
       entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
       for (const part of entry.parts) part.hidden = !entry.left;
     }
-    for (const { group, inside } of parents) group.hidden = !inside.some(({ left }) => left);
+    for (const { group, inside } of parents) {
+      group.hidden = !inside.some(({ left }) => left);
+      if (group.localName === "details" && isPhone) group.open = words.length > 0; // all of them are forty screens
+    }
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
     told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);

@@ -254,7 +254,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# With a parameter it is *cannot assign parameters before Module.__init__() call*. *object has no attribute '_modules'* or
+# With a parameter it is *cannot assign parameters before Module.__init__() call*. ``object has no attribute '_modules'`` or
 # *'_parameters'* has the same cause.
 #
 # **An attribute is not there:**

@@ -159,7 +159,7 @@ for call in (
     try:
         call()
     except IndexError as error:
-        print(error)
+        print(f"IndexError: {error}")
 
 # sphinx_gallery_start_ignore
 assert _says(lambda: row[:, 0]).endswith("too many indices for tensor of dimension 1")

@@ -50,7 +50,7 @@ function findLateFigure(height) {
     .filter(box => box.checkVisibility()).map(box => box.getBoundingClientRect())
     .filter(({width, height}) => width >= 60 && height >= 30);
   const top = Math.round(Math.min(...shown.map(box => box.top + scrollY)));
-  return top < height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
+  return top < 2 * height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
 }
 
 // Of a page about an error, as it is loaded: what to change stands whole in the first screen.

@@ -55,7 +55,7 @@ def test_a_line_lights_its_cards_in_each_figure(tab: Page, figure: Locator, code
         assert names(each.locator(".g-made")) == ["y1"]
     assert run_script(code, "listLitLines") == ["y1 = torch.log(a)"]
     expect(figure.locator(".graph-note")).to_be_hidden()
-    code.get_by_text("import").hover()
+    code.get_by_text("import").first.hover()
     assert tab.locator(".g-made").count() == 0 and run_script(code, "listLitLines") == []
 
 

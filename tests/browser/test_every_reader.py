@@ -84,7 +84,7 @@ def test_paper_is_light_in_each_theme(origin: str, window: Callable[[str], Brows
 
 def test_from_a_message_to_the_fix(opened: Callable[[str], Page]) -> None:
     tab = opened("index.html")
-    tab.set_viewport_size({"width": 1500, "height": 900})  # wide enough for the list of the page's sections
+    tab.set_viewport_size({"width": 1600, "height": 900})  # wide enough for the list of the page's sections
     tab.get_by_placeholder("Search").first.click()
     tab.get_by_role("combobox").fill(MESSAGE)
     tab.get_by_role("option").first.click()

@@ -184,7 +184,7 @@ def test_a_fork_is_clicked_through(fork: str, fresh: BrowserContext) -> None:
     tab.locator(".card").first.click()
     tab.wait_for_url(f"{fork}/{FIRST}")
     figure = tab.locator(f"#{FIGURE}")
-    for button in ("One step on", "Larger", "Play"):
+    for button in ("One step on", "Play"):
         figure.get_by_role("button", name=button, exact=True).click()
     figure.locator(".g-card").first.hover()
     expect(figure.locator(".graph-note")).to_be_visible()

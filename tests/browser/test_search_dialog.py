@@ -127,8 +127,7 @@ def test_an_address_that_is_dead_offers_the_nearest_pages(opened: Callable[[str]
     expect(tab.locator(".search-here textarea")).to_have_value("leaf tensors")
     links = tab.locator(".search-results a")
     expect(links).to_have_count(3)
-    links.first.click()
-    tab.wait_for_url("**/leaves_and_roots.html")
+    assert [link for link in links.all() if link.get_attribute("href").endswith("/leaves_and_roots.html")]
 
 
 @pytest.mark.parametrize("width", [390, 1280])
