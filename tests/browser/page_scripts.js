@@ -43,7 +43,7 @@ function settle() {
 
 // -- The first screen -----------------------------------------------------------------------------
 
-// Of a lesson, as it is loaded: its first figure, graph or table begins in the first screen. What is folded away does not
+// Of a lesson, as it is loaded: its first figure, graph or table begins in the first two screens. What is folded away does not
 // count, and what is smaller than a line or two is an icon.
 function findLateFigure(height) {
   const shown = findAll("article :is(figure, svg, img, table)")
