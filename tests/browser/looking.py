@@ -51,7 +51,7 @@ def inspect_page(
 
     :param looks: what need not be asked of axe again, see ``axe.py``. What passes here is added.
     :param is_example: see that its code can be copied.
-    :param is_lesson: see that a figure or a table begins in the first two screens of a wide window.
+    :param is_lesson: see that a figure or a table begins in the first three screens of a wide window.
     :param is_error: see that the change which mends the error ends there, and that its message is shown whole at each width.
     """
     findings: list[Finding] = []

@@ -43,14 +43,14 @@ function settle() {
 
 // -- The first screen -----------------------------------------------------------------------------
 
-// Of a lesson, as it is loaded: its first figure, graph or table begins in the first two screens. What is folded away does not
+// Of a lesson, as it is loaded: its first figure, graph or table begins in the first three screens. What is folded away does not
 // count, and what is smaller than a line or two is an icon.
 function findLateFigure(height) {
-  const shown = findAll("article :is(figure, svg, img, table)")
+  const shown = findAll("article :is(figure, svg, img, table, .wide)") // a printed table that is wide
     .filter(box => box.checkVisibility()).map(box => box.getBoundingClientRect())
     .filter(({width, height}) => width >= 60 && height >= 30);
   const top = Math.round(Math.min(...shown.map(box => box.top + scrollY)));
-  return top < 2 * height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
+  return top < 3 * height ? [] : ["the first figure or table begins at " + (shown.length ? top + " px" : "no place")];
 }
 
 // Of a page about an error, as it is loaded: what to change stands whole in the first screen.

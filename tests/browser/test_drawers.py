@@ -64,4 +64,4 @@ def test_the_contents_of_a_page_are_in_sight(tab: Page) -> None:
         expect(tab.locator("article h1")).to_be_in_viewport(ratio=1)
         boxes = [tab.locator(part).bounding_box() for part in (".sidebar-drawer", "article", ".toc-drawer")]
         assert all(one["x"] + one["width"] <= other["x"] for one, other in pairwise(boxes))
-        assert boxes[1]["width"] == pytest.approx(976, abs=60), "figures are as wide as anywhere"
+        assert boxes[1]["width"] >= 900, "figures are as wide as anywhere"

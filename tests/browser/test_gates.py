@@ -29,7 +29,7 @@ WRONG = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Wro
 <div style="overflow-x: auto; width: 100px"><div style="width: 900px">A wide box</div></div>
 <div style="width: 2000px">Wider than any window</div>
 <div class="table-wrapper colwidths-given" style="overflow-x: auto" tabindex="0"><div style="width: 512px">Sentences</div></div>
-<div style="height: 1900px">A long way to the figure</div>
+<div style="height: 2900px">A long way to the figure</div>
 <svg class="graph" role="img" aria-label="Two cards"><g class="g-card"><rect fill="#333"/><text fill="#666">pale</text></g>
 <g class="g-card"><rect fill="none"/><text fill="#222">x1</text></g><text fill="#ddd">2 × pale</text></svg>
 <p id="late">Text that moves</p>
@@ -59,7 +59,7 @@ FAULTS = [
     ("layout-shift", "", LOADED),
     ("copy-button", "code without a button: x = 1", LOADED),
     ("copy-button", "output with a button: 1", LOADED),
-    ("late-figure", "the first figure or table begins at 2", [("light", 1280)]),
+    ("late-figure", "the first figure or table begins at 3", [("light", 1280)]),
     ("small-text", "12px: Pale and small", STATES),
     ("unreachable", "overflow-x: auto", STATES),
     ("too-wide", "html is ", STATES),

@@ -6,7 +6,7 @@ from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, expect
 from visiting import FIRST, find_card, open_page
 
-WIDE = "gallery/training/training_loop.html"
+WIDE = "gallery/errors/backward_twice.html"
 #: How far a drawing runs out of its box.
 HIDDEN = "box => box.scrollWidth - box.clientWidth"
 
@@ -40,7 +40,7 @@ def test_in_a_wide_window_data_flows_to_the_right_unless_that_is_too_wide(fresh:
     assert not any(list_directions(open_page(fresh, origin, FIRST).locator(".graph-figure").first))
     figure = open_page(fresh, origin, WIDE).locator(".graph-figure").first
     assert figure.locator(".graph-scroll").evaluate(HIDDEN) <= 0
-    assert is_below(figure, "output", "loss")
+    assert is_below(figure, "state2", "loss2")
     assert run_script(figure, "listLooseEnds") == []
 
 
