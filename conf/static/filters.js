@@ -75,6 +75,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     else field.value = address.get(field.name) ?? "";
   }
   show();
+  form.nextElementSibling?.classList.add("is-filtered"); // the groups that a phone closes were out of sight until now
   if (sortWords === undefined) continue;
 
   // -- A second click on a head turns the order round, a third one brings back the build's ------------------------
