@@ -137,19 +137,29 @@ def first_sentences(text: str, longest: int = LONGEST) -> str:
 # -- Python ---------------------------------------------------------------------------------------
 
 
+def list_imports(tree: ast.AST) -> list[tuple[str, str, str]]:
+    """What code imports: the module, what of it, and the name that the code has for it.
+
+    >>> list_imports(ast.parse("import torch.nn as n, os.path\\nfrom . import a"))
+    [('torch.nn', '', 'n'), ('os.path', '', 'os'), ('.', 'a', 'a')]
+    """
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(alias.name, "", alias.asname or alias.name.partition(".")[0]) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            found += [(module, alias.name, alias.asname or alias.name) for alias in node.names]
+    return found
+
+
 def read_imports(tree: ast.AST) -> set[str]:
     """The first words of the modules that the code imports anywhere; ``.`` for what it imports from beside itself.
 
     >>> sorted(read_imports(ast.parse("import torch.nn, math; from . import beside; from numpy.linalg import norm")))
     ['.', 'math', 'numpy', 'torch']
     """
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found.add("." if node.level or node.module is None else node.module.partition(".")[0])
-    return found
+    return {"." if module.startswith(".") else module.partition(".")[0] for module, _, _ in list_imports(tree)}
 
 
 _OF_PYTHON = gc.get_threshold()

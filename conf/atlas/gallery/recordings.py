@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from atlas.toolbox import write_whole
+from atlas.toolbox import list_imports, write_whole
 
 from . import sphinx_gallery_patches
 from .scripts import Page, ScriptError, find_marks, read_script, split_at_mark
-from .visible_code import MARKS_OF_HIDDEN, NEEDS_GPU, list_imports
+from .visible_code import MARKS_OF_HIDDEN, NEEDS_GPU
 
 MANIFEST, OUTPUTS = "manifest.json", "outputs.rst"
 #: Raised by whoever changes what a recording holds, so that older recordings are refused instead of misread.

@@ -14,6 +14,8 @@ import symtable
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from atlas.toolbox import list_imports
+
 #: The first line of a cell that needs a GPU, on a page whose other cells need none.
 NEEDS_GPU = "# This needs a GPU."
 MARKS_OF_HIDDEN = _STARTS, _ENDS = "# sphinx_gallery_start_ignore", "# sphinx_gallery_end_ignore"
@@ -106,22 +108,6 @@ def _mark_folded(code: str) -> Iterator[tuple[str, bool]]:
         elif is_text and line.strip("# "):  # an empty text block ends no fold
             is_folded = False
         yield line, is_folded
-
-
-def list_imports(tree: ast.AST) -> list[tuple[str, str, str]]:
-    """What code imports: the module, what of it, and the name that the code has for it.
-
-    >>> list_imports(ast.parse("import torch.nn as n, os.path\\nfrom . import a"))
-    [('torch.nn', '', 'n'), ('os.path', '', 'os'), ('.', 'a', 'a')]
-    """
-    found = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found += [(alias.name, "", alias.asname or alias.name.partition(".")[0]) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            found += [(module, alias.name, alias.asname or alias.name) for alias in node.names]
-    return found
 
 
 def _find_unbound(code: str) -> set[str]:
