@@ -66,8 +66,13 @@ def hash_code(script: Path) -> str:
     :raises ValueError, SyntaxError: if sphinx-gallery cannot read the script.
     """
     marks, cells = find_marks(read_script(script)), sphinx_gallery_patches.read_code_cells(script)
-    measured = [_leave_out_imports(code) for line, code in cells.items() if any(line > mark for mark in marks)]
-    on_paper = [line for code in list(cells.values())[: -len(measured) or None] for line in _leave_out_imports(code)]
+    on_paper, measured = [], []
+    for line, code in cells.items():
+        said = _leave_out_imports(code)
+        if any(line > mark for mark in marks):
+            measured.append(said)
+        else:
+            on_paper += said
     imports = sorted(set(list_imports(ast.parse("\n".join(cells.values())))))
     return hashlib.sha256(json.dumps([imports, on_paper, measured]).encode()).hexdigest()
 
