@@ -40,6 +40,7 @@ from sphinx.util.docutils import SphinxDirective
 from .build_facts import count_checks, get_torch_version
 from .operators import read_operators
 from .page_store import ListingPages, connect_for_pages, enable_stores
+from .pages import ERRORS
 from .toolbox import json_for_script, link_to
 
 #: The classes by which the style sheet and other features know a box.
@@ -267,13 +268,13 @@ class ProofPages(ListingPages):
         """Each number, what was counted, and the page that it leads to; of what this site has."""
         release = ".".join(get_torch_version().split(".")[:2])
         pages = [page for page in env.found_docs if page.startswith("gallery/") and not page.endswith("/index")]
-        errors = [page for page in pages if page.startswith("gallery/errors/")]
+        errors = [page for page in pages if page.startswith(ERRORS)]
         asserts = sum(count_checks(env, page) for page in env.found_docs)
         rows = (read_operators(Path(env.srcdir)) or {"rows": []})["rows"]
         counted = [
             (asserts, f"asserts check the text with PyTorch {release}", "about/how-this-site-stays-true"),
             (len(pages), "pages, each a script that you can run", "gallery/index"),
-            (len(errors), "errors, each with cause and fix", "gallery/errors/index"),
+            (len(errors), "errors, each with cause and fix", f"{ERRORS}index"),
             (len(rows), "operators, and what each keeps for backward", "reference/operators"),
         ]
         return [(number, said, page) for number, said, page in counted if number and page in env.found_docs]

@@ -30,7 +30,7 @@ from .figures import draw_plot_picture, parse_graph
 from .folds import details
 from .head import find_first_paragraph, make_plain_text
 from .page_store import PageStore, connect_for_pages, enable_stores
-from .pages import list_pages_in_order, read_pages, resolve_link
+from .pages import ERRORS, find_group, list_pages_in_order, read_pages, resolve_link
 from .toolbox import first_sentences, link_to
 
 logger = logging.getLogger(__name__)
@@ -351,14 +351,11 @@ def describe_place(
     if found := CardFacts.gathered(app.env).get(page):
         chapter, title, number, count = found
         said = f"{number} of {count} · {format_duration(CardFacts.facts(app.env)[page].minutes)}"
-        is_error = page.startswith("gallery/errors/")
-        group = next(
-            (name for name, pages in read_pages().errors.items() if page.removeprefix("gallery/") in pages), ""
-        )
+        is_error = page.startswith(ERRORS)
         context["place"] = {
             "chapter": chapter,
             "title": title,
-            "said": group if is_error else said,
+            "said": find_group(page) if is_error else said,
             "is_error": is_error,
         }
 

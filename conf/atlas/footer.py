@@ -1,8 +1,8 @@
 """The foot of a page: all lines that the site puts below the text, in one place.
 
-``insert_foot`` puts the lines into the page, from top to bottom: how many asserts ran, the names of PyTorch used here, related
-pages, tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before them and what to install after them.
-Each line comes from the feature that knows it; none puts itself anywhere.
+``insert_foot`` puts the lines into the page, from top to bottom: related pages, and the fold "About this page" with how many
+asserts ran, the names of PyTorch used here, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before
+them and what to install after them. Each line comes from the feature that knows it; none puts itself anywhere.
 
 ``describe_foot`` gives the template ``page.html`` what stands below the theme's own foot, as the variable ``foot``: a link to
 report a mistake, what the sentences of the page are about, and what it was built from. ``link_to_source`` has the theme's "edit
@@ -28,12 +28,12 @@ from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
+from atlas.pages import ERRORS
 from atlas.related import related_lines
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
 SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"
 _SCOPED = ("gallery/", "guide/")
-_ERRORS = "gallery/errors/"
 #: The branch onto which the workflow ``publish`` pushes the notebooks: Colab opens them from GitHub, and the build makes them.
 _NOTEBOOKS = "notebooks"
 
@@ -141,7 +141,7 @@ def make_report(app: Sphinx, page: str) -> dict[str, str] | None:
     lines = [f"Page: {where}", f"PyTorch: {facts['torch']}"]
     if facts["commit"]:
         lines.append(f"Commit: {facts['commit']}")
-    is_error = page.startswith(_ERRORS)
+    is_error = page.startswith(ERRORS)
     return {
         "link": make_issue_address(
             sources, app.env.titles[page].astext(), "\n".join(lines) + "\n\nWhat is wrong:\n\n"

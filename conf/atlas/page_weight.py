@@ -23,7 +23,7 @@ from furo import get_pygments_stylesheet
 from sphinx.application import Sphinx
 
 from atlas.page_store import connect_for_pages
-from atlas.pages import read_pages
+from atlas.pages import ERRORS, find_group
 from atlas.toolbox import Refusal, write_if_changed
 
 # -- The style sheet ------------------------------------------------------------------------------
@@ -42,7 +42,6 @@ UNUSED = re.compile(
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 #: The entry of a page about an error in the sidebar of another one.
 _ENTRY = re.compile(r'<li class="toctree-l2"><a class="reference internal" href="(\w+)\.html">.*?</li>\n?', re.DOTALL)
-_ERRORS = "gallery/errors/"
 FEW_HEADINGS = 3  # in the contents of a page, its title among them
 _RELATIVE = re.compile(r"""url\(\s*["']?+(?!data:|https?:|[/#])""")
 
@@ -139,12 +138,13 @@ def collapse_sidebar(
     before furo (500).
     """
     if toctree := context.get("toctree"):
-        groups = [{f"gallery/{name}" for name in group} for group in read_pages().errors.values()]
-        others = set().union(*(group for group in groups if page not in group)) if page.startswith(_ERRORS) else set()
 
         def make_tree(**options: Any) -> str:
             tree = toctree(**options | {"collapse": True})
-            return _ENTRY.sub(lambda entry: "" if f"{_ERRORS}{entry[1]}" in others else entry[0], tree)
+            if not page.startswith(ERRORS):
+                return tree
+            in_sight = ("", find_group(page))
+            return _ENTRY.sub(lambda entry: entry[0] if find_group(f"{ERRORS}{entry[1]}") in in_sight else "", tree)
 
         context["toctree"] = make_tree
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 FILE = Path(__file__).parents[2] / "examples" / "pages.toml"
+ERRORS = "gallery/errors/"  # where the pages about errors are
 MOST_TAGS = 3  # of one page
 _KEYS = {"tags": list, "chapters": dict, "errors": dict, "begin": list}
 
@@ -154,6 +155,12 @@ def is_example(page: str) -> bool:
     (True, False, False)
     """
     return page.startswith("gallery/") and page.count("/") == 2 and not page.endswith("/index")
+
+
+def find_group(page: str) -> str:
+    """The title of the group that a page about an error is in; empty for any other page."""
+    groups = read_pages().errors.items()
+    return next((title for title, pages in groups if page.removeprefix("gallery/") in pages), "")
 
 
 def resolve_link(env: BuildEnvironment, page: str, kind: str, target: str) -> str:
