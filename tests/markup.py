@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 
@@ -24,6 +26,13 @@ def read(path: Path) -> BeautifulSoup:
     tree = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
     gc.freeze()  # it stays to the end: the collector would walk all trees again for every few new ones
     return tree
+
+
+def read_notebook(site: Path, script: str) -> list[dict[str, Any]]:
+    """The cells of the notebook that the script's page offers."""
+    page = site / "gallery" / Path(script).with_suffix(".html")
+    (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".ipynb")]
+    return json.loads((page.parent / link["href"]).read_text(encoding="utf-8"))["cells"]
 
 
 def text_of(element: Tag) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import sys
 from pathlib import Path
 
-from markup import read
+from markup import read_notebook
 
 #: Modules that are called otherwise than their package on PyPI.
 PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
@@ -16,13 +15,6 @@ PACKAGES = {"PIL": "pillow", "sklearn": "scikit-learn"}
 WITH_TORCH = {"functorch", "torchgen"}
 #: What Sphinx understands and a notebook does not: directives, roles, links.
 DIRECTIVE = r"^\s*\.\. |:\w+:`|\]\([^)]*\)_"
-
-
-def notebook_of(site: Path, script: str) -> list[dict[str, object]]:
-    """The cells of the notebook that the script's page offers."""
-    page = site / "gallery" / Path(script).with_suffix(".html")
-    (link,) = [link for link in read(page).select("a.download") if link["href"].endswith(".ipynb")]
-    return json.loads((page.parent / link["href"]).read_text(encoding="utf-8"))["cells"]
 
 
 def third_party(code: str) -> set[str]:
@@ -33,7 +25,7 @@ def third_party(code: str) -> set[str]:
 
 
 def test_the_first_cell_installs_what_the_script_imports(site: Path, root: Path, script: str) -> None:
-    first = notebook_of(site, script)[0]
+    first = read_notebook(site, script)[0]
     assert first["cell_type"] == "code"
     *_, install = "".join(first["source"]).splitlines()
     assert install.startswith('%pip install --quiet "torch>=')
@@ -43,5 +35,5 @@ def test_the_first_cell_installs_what_the_script_imports(site: Path, root: Path,
 
 
 def test_the_text_has_no_directives(site: Path, script: str) -> None:
-    texts = ["".join(cell["source"]) for cell in notebook_of(site, script) if cell["cell_type"] == "markdown"]
+    texts = ["".join(cell["source"]) for cell in read_notebook(site, script) if cell["cell_type"] == "markdown"]
     assert texts and not [line for text in texts for line in text.splitlines() if re.search(DIRECTIVE, line)]

@@ -7,7 +7,6 @@ and is counted apart.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 import notebook_kernel
 import warm_python
 from atlas.gallery.requests import without_requests
-from markup import read
+from markup import read, read_notebook
 from notebook_kernel import read_cells
 
 SECONDS = 600  # on the clock, on a machine with other work
@@ -28,8 +27,7 @@ def test_the_notebook_runs(
 ) -> None:
     source, page = root / "examples" / script, site / "gallery" / Path(script).with_suffix(".html")
     shown = read(page)
-    (link,) = [link for link in shown.select("a.download") if link["href"].endswith(".ipynb")]
-    notebook = json.loads((page.parent / link["href"]).read_text(encoding="utf-8"))["cells"]
+    notebook = read_notebook(site, script)
     _, *code = ["".join(cell["source"]) for cell in notebook if cell["cell_type"] == "code"]
     cells = read_cells(source)
     assert code == [cell.code for cell in cells], "the notebook has other code than the page"
