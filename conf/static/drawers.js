@@ -1,5 +1,6 @@
-// The sidebar shows the page that the reader is on. The two drawers of a narrow window, by keyboard: furo opens them with labels of hidden boxes, which no key reaches. Each label
-// becomes a button that says whether its drawer is open. Without this script the labels are there, for a pointer.
+// The sidebar shows the page that the reader is on. The two drawers of a narrow window, by keyboard: furo opens them with labels
+// of hidden boxes, which no key reaches. Each label becomes a button that says whether its drawer is open. Without this script
+// the labels are there, for a pointer.
 (() => {
   const here = document.querySelector(".sidebar-tree .current-page"), tree = document.querySelector(".sidebar-scroll");
   if (here && tree) tree.scrollTo({ top: tree.scrollTop + here.getBoundingClientRect().top - innerHeight / 3, behavior: "instant" });

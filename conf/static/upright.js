@@ -2,8 +2,8 @@
 // out of the room. Each part of a drawing says where it stands then (conf/graphs/draw.py). Without this script the reader scrolls sideways.
 (() => {
   const PLACES = { svg: "viewBox", g: "transform", path: "d", polygon: "points" };
-  const narrow = matchMedia("(max-width: 46em)").matches ? "" : ".expression ";
-  for (const svg of document.querySelectorAll(`${narrow}svg.graph[data-upright]`)) {
+  const within = matchMedia("(max-width: 46em)").matches ? "" : ".expression ";
+  for (const svg of document.querySelectorAll(`${within}svg.graph[data-upright]`)) {
     for (const part of [svg, ...svg.querySelectorAll("[data-upright]")]) {
       const place = part.dataset.upright, [x, y] = place.split(" ");
       const set = part.localName === "text" ? { x, y } : { [PLACES[part.localName]]: place };
