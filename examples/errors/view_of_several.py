@@ -72,7 +72,7 @@ for _start, _view in (
 # ``for channel in image`` calls ``image.unbind()``, and that makes one node with an output for each channel. An index makes a
 # node for each view:
 
-image = torch.rand(3, 2, requires_grad=True)
+image = torch.ones(3, 2, requires_grad=True)
 first, second, third = image
 print("one node:", first.grad_fn is second.grad_fn, first.grad_fn.name())
 
