@@ -107,7 +107,7 @@ except RuntimeError as error:
     print(f"RuntimeError: {error}")
 assert (
     len(raised) == 1
-    and "Output 0 of BackwardHookFunction" in raised[0]  # 2.11 adds "Backward"
+    and "Output 0 of BackwardHookFunction" in raised[0]
     and "is a view and is being modified" in raised[0]
 )
 handle.remove()

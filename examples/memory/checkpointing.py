@@ -314,8 +314,7 @@ assert round(max(trace_memory(selective, 4)[0])) == 13
 _net, _x = build()
 selective(_net, _x, 4).sum().backward()
 assert torch.equal(_x.grad, _gradients[0])
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# A weight that two such checkpoints share, under autocast: fails in 2.13, not in 2.11.
+# A weight that two such checkpoints share, under autocast.
 _shared, _found = nn.Linear(4, 4), []
 for _cached in (True, False):
     _y = torch.ones(2, 4, requires_grad=True)
@@ -328,7 +327,7 @@ for _cached in (True, False):
     except RuntimeError as _error:
         _found.append(str(_error)[:62])
 _message = "aten._to_copy.default encountered during backward but not foun"
-assert _found == ([_message, "ran"] if TORCH >= (2, 13) else ["ran", "ran"])
+assert _found == [_message, "ran"]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -355,6 +354,7 @@ print("use_reentrant=False: requires_grad =", output.requires_grad)
 
 # sphinx_gallery_start_ignore
 assert len(caught) == 2 and output.requires_grad
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _when = "In a future release" if TORCH >= (2, 15) else "Starting in PyTorch 2.9"
 assert _when in str(caught[0].message)
 assert "None of the inputs have requires_grad=True" in str(caught[1].message)

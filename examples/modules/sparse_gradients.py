@@ -229,7 +229,7 @@ with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     torch.optim.Adagrad(_table.parameters()).step()
 _said = "".join(str(w.message) for w in _caught)
-assert "Sparse invariant checks are implicitly disabled" in _said or TORCH < (2, 13)
+assert "Sparse invariant checks are implicitly disabled" in _said
 # sphinx_gallery_end_ignore
 
 # %%

@@ -37,8 +37,6 @@ from torch.profiler import ProfilerActivity, profile
 import warnings  # isort: skip
 
 _threads = torch.get_num_threads()
-# torch 2.11 warns that events of earlier cycles are cleared, even where there is one cycle only.
-warnings.filterwarnings("ignore", message="Warning: Profiler clears events")
 # sphinx_gallery_end_ignore
 torch.set_num_threads(1)  # for steady times
 torch.manual_seed(0)
