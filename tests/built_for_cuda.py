@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "conf"))
 
@@ -55,15 +56,42 @@ def imitate_build() -> None:
     os.environ["CUDA_HOME"] = "/usr/local"  # where nvcc would be
 
 
-class OnCpu(TorchFunctionMode):
-    """Gives the CPU to whoever asks for a GPU."""
+class ImitatedGpu(TorchFunctionMode):
+    """Computes on the CPU what a program puts on a GPU, and keeps the two apart: PyTorch refuses tensors of both in one call.
+
+    A tensor on the GPU has the attribute ``on_gpu``. What C++ makes of it, as a gradient, has it when it is read.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.Tensor.cuda:
-            return args[0]
-        if func is torch.device:
+        name, given = func.__name__, tree_leaves((args, kwargs))
+        if name in ("device", "_parse_to"):
             return func(*args, **(kwargs or {}))
-        return func(*map(leave_on_cpu, args), **{name: leave_on_cpu(value) for name, value in (kwargs or {}).items()})
+        tensors = [one for one in given if isinstance(one, torch.Tensor)]
+        places = [hasattr(one, "on_gpu") for one in tensors if one.dim() or hasattr(one, "on_gpu")]
+        if len({*places}) == 2 and name not in MOVES:
+            raise RuntimeError(f"Expected all tensors to be on the same device, but found cuda:0 and cpu in {name}")
+        if func == torch.Tensor.device.__get__ and places == [True]:
+            return torch.device("cuda", 0)
+        asked = [name, *(str(one) for one in given if isinstance(one, str | torch.device))]
+        goes = next((one for one in asked if one.startswith(("cuda", "cpu"))), None)
+        run = torch.Tensor.cpu if func is torch.Tensor.cuda else func
+        made = run(
+            *tree_map(leave_on_cpu, args[:1] if run is not func else args), **tree_map(leave_on_cpu, kwargs or {})
+        )
+        if func == torch.Tensor.data.__set__:
+            vars(args[0]).pop("on_gpu", None)
+            vars(args[0]).update(vars(args[1]))
+        to_gpu = goes.startswith("cuda") if goes else places[:1] == [True]
+        if goes and tensors and made is tensors[0] and to_gpu != hasattr(made, "on_gpu"):
+            made = made.clone()
+        for one in tree_leaves(made) if to_gpu else []:
+            if isinstance(one, torch.Tensor):
+                one.on_gpu = True
+        return made
+
+
+#: What takes tensors of both devices.
+MOVES = {"to", "copy_", "__set__", "_has_compatible_shallow_copy_type"}
 
 
 def leave_on_cpu(value: Any) -> Any:
@@ -76,7 +104,8 @@ def imitate_gpu() -> None:
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: 1
     torch.cuda.current_device = lambda: 0
-    OnCpu().__enter__()
+    torch.cuda.get_device_properties = lambda device: SimpleNamespace(total_memory=1, multi_processor_count=1)
+    ImitatedGpu().__enter__()
 
 
 def run_example(script: Path) -> None:

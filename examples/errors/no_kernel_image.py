@@ -141,8 +141,7 @@ TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _seen = TORCH in {(2, 13), (2, 14)}  # other releases have builds for other cards
 _new = _names[_names.index("RTX 20") :]
 assert list(_table.values()) == [_new] * 3 or not _seen
-_names_builds = "cu130" in _said[0] and "does not include kernels for" in _said[0]
-assert _names_builds or TORCH < (2, 13)
+assert "cu130" in _said[0] and "does not include kernels for" in _said[0]
 assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 # sphinx_gallery_end_ignore
 

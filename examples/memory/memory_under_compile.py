@@ -231,37 +231,38 @@ _held = []
 with saved_tensors_hooks(lambda t: (_held.append(t.shape), t.detach())[1], lambda t: t):
     _y = checkpoint(compiled, x, use_reentrant=False)
 assert set(_held) <= {x.shape, torch.Size([0])}
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-_known = hasattr(torch.autograd.graph, "region_activation_memory_budget")
-assert _known == (TORCH >= (2, 13))
-_region_saved, _refused = [], []
-if _known:
+_refused = []
 
-    @torch.compile(backend="aot_eager_decomp_partition")
-    def _region(x):
-        with torch.autograd.graph.region_activation_memory_budget(0.5):
-            return model(x)
 
-    _region_saved = measure_saved_mib(_region, x)
+@torch.compile(backend="aot_eager_decomp_partition")
+def _region(x):
+    with torch.autograd.graph.region_activation_memory_budget(0.5):
+        return model(x)
 
-    @torch.compile(backend="aot_eager_decomp_partition")
-    def _part(x):
-        with torch.autograd.graph.region_activation_memory_budget(0.5):
-            h = x.sin()
-        return h.cos()
 
-    def _outside(x):
-        with torch.autograd.graph.region_activation_memory_budget(0.5):
-            return _region(x)
+_region_saved = measure_saved_mib(_region, x)
 
-    for _wrong in (_part, _outside):
-        try:
-            _wrong(x)
-        except RuntimeError as _error:
-            _refused.append(str(_error))
-assert _region_saved == [1.0] * _known and len(_refused) == 2 * _known
+
+@torch.compile(backend="aot_eager_decomp_partition")
+def _part(x):
+    with torch.autograd.graph.region_activation_memory_budget(0.5):
+        h = x.sin()
+    return h.cos()
+
+
+def _outside(x):
+    with torch.autograd.graph.region_activation_memory_budget(0.5):
+        return _region(x)
+
+
+for _wrong in (_part, _outside):
+    try:
+        _wrong(x)
+    except RuntimeError as _error:
+        _refused.append(str(_error))
+assert _region_saved == [1.0]
 _parts = "Unannotated ops: ['cos']", "can only be used inside a torch.compile region"
-assert all(part in said for part, said in zip(_parts, _refused, strict=_known))
+assert all(part in said for part, said in zip(_parts, _refused, strict=True))
 import threading
 
 _budgets = []
@@ -271,7 +272,7 @@ with functorch_config.patch(activation_memory_budget=0.5):
     )
     _thread.start()
     _thread.join()
-assert _budgets == [1.0] if _known else _budgets in ([1.0], [0.5])
+assert _budgets == [1.0]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -330,18 +331,17 @@ for _budget in (1.0, 0.5):
     _angle = _y.detach().acos()
     _right = -_angle.sin() * _angle / ones.detach().tan()
     assert torch.allclose(_found, _right, atol=1e-3) == (_budget == 1)
-_wrong = []
-if _known:
 
-    @torch.compile(backend="aot_eager_decomp_partition")
-    def _noisy_region(x):
-        with torch.autograd.graph.region_activation_memory_budget(0.5):
-            return noisy(x)
 
-    _y = _noisy_region(ones)
-    (_found,) = torch.autograd.grad(_y.sum(), ones)
-    _wrong.append(((_found == 0) != (_y.detach() == 1)).sum())
-assert all(number > 400 for number in _wrong)
+@torch.compile(backend="aot_eager_decomp_partition")
+def _noisy_region(x):
+    with torch.autograd.graph.region_activation_memory_budget(0.5):
+        return noisy(x)
+
+
+_y = _noisy_region(ones)
+(_found,) = torch.autograd.grad(_y.sum(), ones)
+assert ((_found == 0) != (_y.detach() == 1)).sum() > 400
 # sphinx_gallery_end_ignore
 
 # %%

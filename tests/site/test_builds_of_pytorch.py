@@ -81,15 +81,28 @@ def fault_on_cuda(script: Path, folder: Path, imitated: str = "build") -> str | 
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("imitated", "code", "said"),
     [
-        ("if torch.version.cuda is None:\n    assert torch", "this assert never ran"),
-        ("from torch.utils.benchmark import Timer", "shows a path of this machine"),
+        ("build", "if torch.version.cuda is None:\n    assert torch", "this assert never ran"),
+        ("build", "from torch.utils.benchmark import Timer", "shows a path of this machine"),
+        (
+            "gpu",
+            "model = torch.nn.Linear(2, 2)\ntorch.nn.DataParallel(model)\nmodel(torch.ones(1, 2))",
+            "cuda:0 and cpu",
+        ),
+        ("gpu", "x = torch.ones(2, device='cuda')\ntorch.equal(x.mul(2), torch.ones(2))", "cuda:0 and cpu"),
     ],
 )
-def test_a_page_that_does_not_hold_is_found(tmp_path: Path, code: str, said: str) -> None:
+def test_a_page_that_does_not_hold_is_found(tmp_path: Path, imitated: str, code: str, said: str) -> None:
     (tmp_path / "script.py").write_text(f'"""\nTitle\n=====\n"""\nimport torch\n{code}\n')
-    assert said in (fault_on_cuda(tmp_path / "script.py", tmp_path) or "")
+    assert said in (fault_on_cuda(tmp_path / "script.py", tmp_path, imitated) or "")
+
+
+def test_no_code_is_for_a_pytorch_before_the_pin(script: str) -> None:
+    pin = int(re.search(r"torch==2\.(\d+)", (ROOT / "requirements.in").read_text(encoding="utf-8"))[1])
+    code, measured = split_at_mark(read_script(ROOT / "examples" / script))
+    asked = [] if measured else re.findall(r"TORCH (?:>=|<) \(2, (\d+)\)", code)  # a recording may be of an older one
+    assert all(int(minor) > pin for minor in asked), f"examples/{script}: a branch for PyTorch 2.{pin} or older"
 
 
 def test_no_assert_is_guarded(script: str) -> None:
@@ -140,12 +153,13 @@ def test_the_page_holds_on_the_build_for_cuda(asking: str, tmp_path: Path) -> No
 
 
 def may_have_gpu(script: str) -> bool:
-    """Whether the first half of an example asks for a GPU, and the CPU can stand in for it: no page about CUDA itself."""
+    """Whether the first half of an example, of no page about CUDA itself, asks for a GPU, or PyTorch takes one unasked."""
     code = before_gpu(script)
     is_about_cuda = script.startswith("cuda/") or re.search(
         rf'torch\.cuda\._|"torch\.cuda|activities|{NEEDS_GPU}', code
     )
-    return not is_about_cuda and any(map(ASKS_FOR_GPU.search, re.findall(r"torch\.cuda\.\w+(?=\()", code)))
+    asks = any(map(ASKS_FOR_GPU.search, re.findall(r"torch\.cuda\.\w+(?=\()", code)))
+    return not is_about_cuda and (asks or "nn.DataParallel(" in code)
 
 
 @pytest.mark.parametrize("asking", [*filter(may_have_gpu, sources_of_examples())])
