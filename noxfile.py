@@ -175,12 +175,6 @@ def safeguards(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
-def bench(session: nox.Session) -> None:
-    """Measure builds against each other. ``-- --keep`` puts the table into docs/about."""
-    run_program(session, "python", "tests/bench_builds.py", *session.posargs)
-
-
-@nox.session(default=False)
 def linkcheck(session: nox.Session) -> None:
     """Ask every link to another site whether it still leads somewhere. Needs the network."""
     run_sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
