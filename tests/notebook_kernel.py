@@ -34,7 +34,9 @@ def run_cells(cells: Sequence[str]) -> list[tuple[str, str, str]]:
     :returns: of each what it printed, what it warned of, and the error that ended it, as ``NameError: ...``, or nothing.
     """
     from ipykernel.inprocess import InProcessKernelManager
+    from ipykernel.iostream import OutStream
 
+    OutStream.flush_timeout = 600  # not 10 s: on a machine with other work, what a cell says would be lost
     manager = InProcessKernelManager()
     manager.start_kernel()
     client = manager.client()
