@@ -233,6 +233,13 @@ assert not _agrees(lambda: torch.rand((), generator=_own))
 # runs for the second time (`transformers#47254 <https://github.com/huggingface/transformers/issues/47254>`__). Your code is
 # right. DeepSpeed 0.19.3 is the first with `a change for this <https://github.com/deepspeedai/DeepSpeed/pull/8148>`__.
 #
+# **Shapes that differ by a row or two,** as 99 and 98, in a mixture of experts: the router `breaks near ties differently
+# <https://github.com/pytorch/torchtitan/issues/1117>`__ in the second run. Choose outside of the checkpoint, and pass the
+# choice in.
+#
+# **With FSDP and a Hugging Face trainer** (`transformers#34928 <https://github.com/huggingface/transformers/issues/34928>`__),
+# set ``activation_checkpointing`` in ``fsdp_config`` instead of ``gradient_checkpointing=True``.
+#
 # **Only the dtype differs,** as ``bfloat16`` and ``float32``: the two runs differ in autocast, as with FSDP2's ``fully_shard``
 # (`pytorch#148831 <https://github.com/pytorch/pytorch/issues/148831>`__), or the model was converted in between.
 #
