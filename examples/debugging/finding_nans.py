@@ -3,15 +3,19 @@ Loss is NaN: find what made it
 ==============================
 
 .. index::
+   ! single: Loss is nan, stopping training
+   ! single: loss becomes NaN after a few steps
+   ! single: loss becomes inf during training
+   ! single: cross_entropy returns NaN
+   ! single: The total norm for gradients is non-finite, so it cannot be clipped
    single: NaN in float16 (fp16) and mixed precision
    single: NaN in the input data
-   single: loss becomes NaN after many iterations
-   single: stop the training when the loss is NaN
    single: find the layer that returns NaN
 
 .. in-short::
 
-   Test the batch first, then the output of each module (tuples and dicts need a loop):
+   Often the learning rate is too large, or the data has a NaN. Test the batch first, then the output of each module (tuples and
+   dicts need a loop):
 
    .. code-block:: python
 
@@ -21,16 +25,16 @@ Loss is NaN: find what made it
       torch.nn.modules.module.register_module_forward_hook(check)
 
    A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*: it tests gradients,
-   and not the results of forward. On a GPU such tests are slow: use them for the step that fails.
+   and not the results of forward.
 """
 
 # %%
-# Where NaN comes from
-# --------------------
-# Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
-# first, and a later operation turns it into a NaN:
+# Loss is nan, stopping training
+# ------------------------------
+# PyTorch does not print this line. Many training scripts do, and stop:
 
 import traceback
+from functools import partial
 
 import pandas as pd
 import torch
@@ -38,171 +42,275 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-zero, minus, large = torch.tensor([0.0, -1.0, 100.0])
-inf = large.exp()
-origins = {
-    "exp(100)": (inf, "your own loss"),
-    "300 * 300 in float16": (torch.tensor(300.0).half() ** 2, "attention, squares"),
-    "log(0)": (zero.log(), "log(softmax(x)), log(p)"),
-    "sqrt(-1e-8)": ((minus * 1e-8).sqrt(), "a variance, after rounding"),
-    "mean of nothing": (torch.empty(0).mean(), "an empty selection"),
-    "0 / 0": (zero / zero, "a count that is 0"),
-    "inf - inf": (inf - inf, "softmax of infinities"),
-    "0 * inf": (zero * inf, "multiplying by a mask"),
-}
-values = {name: f"{value.item():g}" for name, (value, _) in origins.items()}
-places = {name: place for name, (_, place) in origins.items()}
-
-# sphinx_gallery_start_ignore
-assert list(values.values()) == ["inf", "inf", "-inf"] + ["nan"] * 5
-assert torch.full((3,), float("inf")).softmax(0).isnan().all()
-assert torch.full((3,), float("-inf")).softmax(0).isnan().all()
-# sphinx_gallery_end_ignore
-pd.DataFrame({"value": values, "often in": places})
-
-# %%
-# First the data
-# --------------
-# Test each batch before the model sees it. It costs one line, and the message comes before the NaN is in the weights:
-
-batch = torch.tensor([[30.0, 1.0], [float("nan"), 0.0], [25.0, 1.0]])
-bad = ~batch.isfinite().all(dim=1)
-
-try:
-    assert not bad.any(), f"not finite: rows {bad.nonzero().flatten().tolist()}"
-except AssertionError as error:
-    print("AssertionError:", error)
-
-# sphinx_gallery_start_ignore
-assert bad.tolist() == [False, True, False]
-assert not torch.tensor([1.0, float("inf")]).isfinite().all()
-assert torch.tensor([1, 2]).isfinite().all()  # labels
-_norm = nn.BatchNorm1d(2)
-with torch.no_grad():
-    _norm(batch)
-    assert not _norm.eval()(torch.ones(1, 2)).isfinite().all()
-# sphinx_gallery_end_ignore
-
-# %%
-# Test the targets too. If both are fine, the model or the loss makes the NaN, or an earlier step has left one in
-# the weights or in the running mean of a ``BatchNorm``.
-
-# %%
-# Hooks name the module
-# ---------------------
-# PyTorch calls a forward hook with what the module returned. This hook reports on each module:
-
-
-class Log(nn.Module):
-    def forward(self, x):
-        return torch.log(x)
-
-
 torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), Log(), nn.Linear(8, 2), nn.Softmax(1))
+x = torch.rand(64, 3) * 10
+y = x.sum(dim=1, keepdim=True)
 
+
+def train(lr, bad_step=None):
+    layers = [nn.Linear(3, 64), nn.LeakyReLU(), nn.Linear(64, 64), nn.Linear(64, 1)]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    log = []
+    for step in range(100):
+        batch = x.clone()
+        if step == bad_step:
+            batch[0, 0] = float("nan")
+        loss = F.mse_loss(model(batch), y)
+        log.append(loss.item())
+        if not loss.isfinite():
+            print(f"Loss is {loss.item()}, stopping training")
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model, log
+
+
+model, too_fast = train(lr=0.1)
+_, bad_batch = train(lr=0.001, bad_step=6)
+right, fine = train(lr=0.001)
+print(f"steps: {len(too_fast)}, {len(bad_batch)}, {len(fine)}   loss: {fine[-1]:.2f}")
 
 # sphinx_gallery_start_ignore
-found = []
-
-
+assert fine[-1] < 5 and fine[-1] < fine[0] / 10 and len(fine) == 100
+assert too_fast[:-1] == sorted(too_fast[:-1])
+assert len(bad_batch) == 7 and max(bad_batch[:6]) < 300
 # sphinx_gallery_end_ignore
-def report(module, inputs, output):
-    state = "nan" if output.isnan().any() else "inf" if output.isinf().any() else "ok"
-    print(type(module).__name__, state)
-    # sphinx_gallery_start_ignore
-    found.append(state)
-    # sphinx_gallery_end_ignore
 
+# %%
+# If the learning rate is too large, the loss grows before the NaN. Bad data comes without a warning:
 
-handles = [module.register_forward_hook(report) for module in model]
-model(torch.ones(4, 3))
-for handle in handles:
-    handle.remove()
+import matplotlib.pyplot as plt
+
+# figure: Two logs on a logarithmic axis. With a learning rate of 0.1 the loss grows in each step to more than 1e30, and is NaN
+#   then. With a NaN in the batch of step 6, the loss falls until step 5 and is NaN at step 6.
+fig, ax = plt.subplots(figsize=(7, 2), layout="constrained")
+logs = ((too_fast, "#c2410c", "lr=0.1"), (bad_batch, "#2563eb", "bad batch"))
+for values, color, name in logs:
+    last = [v < float("inf") for v in values].index(False)
+    ax.semilogy(values[:last], "o-", color=color, label=name)
+    ax.annotate("NaN", (last, values[last - 1]), color=color, ha="center")
+title = "Grows before the NaN, or comes from nowhere"
+ax.set(xlabel="step", ylabel="loss", title=title)
+ax.legend(loc="upper right")
 
 # sphinx_gallery_start_ignore
-assert found == ["ok", "ok", "inf", "nan", "nan"]
+assert max(v for v in too_fast if v < float("inf")) > 1e30
+# sphinx_gallery_end_ignore
+
+# %%
+# Which module makes it
+# ---------------------
+# Call ``watch(model)`` once, before the loop. The first module whose output is not finite raises, with the largest number of
+# its input, parameters and buffers:
+
+
+def check(name, module, inputs, output):
+    if torch.is_tensor(output) and not output.isfinite().all():
+        state = [*module.named_parameters(), *module.named_buffers()]
+        parts = {"input": inputs[0], **dict(state)}
+        largest = {part: f"{(1.0 * t).abs().max():.0e}" for part, t in parts.items()}
+        raise ArithmeticError(f"module {name}, {module}: {largest}")
+
+
+def watch(model):
+    for name, module in model.named_modules():
+        module.register_forward_hook(partial(check, name))
+
+
+# sphinx_gallery_start_ignore
+raised = []
+# sphinx_gallery_end_ignore
+try:
+    watch(model)
+    model(x)
+except ArithmeticError as error:
+    # sphinx_gallery_start_ignore
+    raised.append(str(error))
+    # sphinx_gallery_end_ignore
+    print("ArithmeticError:", error)
+
+
+# sphinx_gallery_start_ignore
+class _Log(nn.Module):
+    def forward(self, x):
+        return x.log()
+
+
+def _named(model, *inputs):
+    watch(model)
+    try:
+        model(*inputs)
+    except ArithmeticError as error:
+        return str(error)
+
+
+assert len(raised) == 1 and raised[0].startswith("module 2, Linear")
+assert min(float(n) for n in raised[0].split("'")[3:8:4]) > 1e10
+_nan = torch.tensor([[float("nan"), 1.0]])
+_said = _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), _nan)
+assert _said.startswith("module 0, ") and "{'input': 'nan', 'weight': '" in _said
+_said = _named(nn.Sequential(nn.ReLU(), _Log(), nn.Linear(2, 2)), -torch.ones(1, 2))
+assert _said == "module 1, _Log(): {'input': '0e+00'}"
+assert _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.ones(1, 2)) is None
+# modules that return a tuple or a dict are passed over
+assert _named(nn.LSTM(2, 2), _nan) is None
+# one NaN batch stays in the running statistics
+_norm = nn.BatchNorm1d(2)
+_norm(torch.cat([_nan, _nan]))
+_said = _named(_norm.eval(), torch.ones(1, 2))
+assert "'input': '1e+00', 'weight': '1e+00'" in _said
+assert "'running_mean': 'nan'" in _said
+_norm.reset_running_stats()
+assert _norm(torch.ones(1, 2)).isfinite().all()
+# the hook of the box
 
 
 def _check(module, inputs, output):
     assert output.isfinite().all(), module
 
 
-_handle = torch.nn.modules.module.register_module_forward_hook(_check)
-_raised = []
+_handle, _raised = nn.modules.module.register_module_forward_hook(_check), []
 try:
-    model(torch.ones(4, 3))
+    nn.Sequential(nn.ReLU(), _Log())(-torch.ones(1, 2))
 except AssertionError as error:
     _raised.append(str(error))
 _handle.remove()
-assert _raised == ["Log()"]
-_layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
-
-
-def _seen(global_hook):
-    names, handles = [], []
-
-    def hook(module, inputs, output):
-        names.append(type(module).__name__)
-
-    if global_hook:
-        handles.append(nn.modules.module.register_module_forward_hook(hook))
-    else:
-        handles += [part.register_forward_hook(hook) for part in _layer.modules()]
-    _layer(torch.ones(1, 2, 8))
-    for handle in handles:
-        handle.remove()
-    return names
-
-
-assert "Linear" in _seen(True)
-with torch.no_grad():
-    _layer.eval()
-    assert _seen(True) == ["TransformerEncoderLayer"] and "Linear" in _seen(False)
+assert _raised == ["_Log()"]
 # sphinx_gallery_end_ignore
 
 # %%
-# The first NaN comes from a ``Linear`` layer without any fault. The fault is one module earlier: ``ReLU`` returned zeros, their
-# logarithm is ``-inf``, and in the sum of the layer :math:`\infty - \infty` is NaN. So test with ``isfinite``, which rejects
-# both. (In ``eval()`` without gradients, ``TransformerEncoderLayer(..., batch_first=True)`` may call none of its parts for the
-# hook of the box. Register hooks on ``model.modules()``, and it does.) For a model whose modules return tuples, and for the
-# largest number of each part, take ``watch(model)`` from :ref:`sphx_glr_gallery_errors_loss_is_nan.py`.
+# - ``nan`` or ``inf`` in the input of the first module: the data. See 1 below.
+# - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
+#   because it returns a tuple or a dict, such as ``nn.LSTM``.
+# - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2. If the loss was fine until then:
+#   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
+# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
+# - Numbers of usual size: the module itself makes the NaN, or the loss if there is no error. See 3 to 6.
 
 # %%
-# float16: larger than 65504
-# --------------------------
-# In mixed precision, attention is a usual place. The scores are sums of products, and the division by the root of the width
-# comes after the overflow:
+# The usual causes, in this order
+# -------------------------------
+# **1. The data.** Are inputs and targets finite? A missing value of a table is NaN.
+
+table = torch.tensor([[30.0, 1.0], [float("nan"), 0.0], [25.0, 1.0]])
+finite = table.isfinite().all(dim=1)
+print("rows with a NaN:", (~finite).nonzero().flatten().tolist())
+table = table[finite]
+assert table.isfinite().all()
+
+# %%
+# **2. The learning rate.** Divide it by 10 until the loss falls, as above. Scale inputs and targets to about 1. Clip the
+# gradients. With ``error_if_nonfinite=True`` the clipping raises before the optimizer writes a NaN into the weights:
+
+try:
+    batch = x.clone()
+    batch[0, 0] = float("nan")
+    F.mse_loss(right(batch), y).backward()
+    nn.utils.clip_grad_norm_(right.parameters(), 100.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.split(" To disable")[0])
+
+# sphinx_gallery_start_ignore
+assert message.startswith(
+    "The total norm of order 2.0 for gradients from `parameters` is non-finite, so it "
+)
+# a GradScaler skips the step itself
+_model, _said = nn.Linear(3, 1), []
+_optimizer, _scaler = torch.optim.SGD(_model.parameters()), torch.amp.GradScaler("cpu")
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = F.mse_loss(_model(torch.ones(8, 3)), 10 * torch.ones(8, 1))
+_scaler.scale(loss).backward()
+_scaler.unscale_(_optimizer)
+try:
+    nn.utils.clip_grad_norm_(_model.parameters(), 1.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    _said.append(str(error))
+assert len(_said) == 1 and "is non-finite" in _said[0]
+_scaler.step(_optimizer)
+assert all(p.isfinite().all() for p in _model.parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# Not with a ``GradScaler``, which skips infinite gradients itself.
+#
+# **3. log(0), the root of a negative number, 0 / 0.** Use the function that is made for it, or clamp *before* the operation:
+
+p = torch.tensor([0.0, 1.0])
+variance = torch.tensor(-1e-8)  # mean(x**2) - mean(x)**2, after rounding
+hits, total = torch.tensor(0.0), torch.tensor(0.0)
+print("p * log(p):", (p * p.log()).sum(), "->", torch.xlogy(p, p).sum())
+print("root:      ", variance.sqrt(), "->", variance.clamp(min=1e-12).sqrt())
+print("0 / 0:     ", hits / total, "->", hits / total.clamp(min=1))
+
+# sphinx_gallery_start_ignore
+assert (p * p.log()).sum().isnan() and torch.xlogy(p, p).sum() == 0
+assert variance.sqrt().isnan() and variance.clamp(min=1e-12).sqrt() > 0
+assert (hits / total).isnan() and hits / total.clamp(min=1) == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **4. Softmax and log by hand.** Softmax rounds to 0, and its log is ``-inf``. Give the scores to ``cross_entropy``:
+
+scores, target = torch.tensor([[0.0, 200.0]]), torch.tensor([[0.0, 1.0]])
+loss = -(target * scores.softmax(dim=1).log()).sum()
+print("by hand:", loss, "->", F.cross_entropy(scores, target))
+
+# sphinx_gallery_start_ignore
+assert loss.isnan() and F.cross_entropy(scores, target) == 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **5. float16.** Its largest number is 65,504. In attention, the division by the root of the width often comes after the
+# overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
 
 torch.manual_seed(0)
-x = 60 * torch.randn(1, 4, 64)
-
+q = 60 * torch.randn(1, 4, 64)
 for dtype in (torch.float16, torch.bfloat16):
     with torch.autocast("cpu", dtype=dtype):
-        late = x @ x.transpose(1, 2) / 8
-        early = (x / 8) @ x.transpose(1, 2)
-    print(f"{dtype}: largest score {late.max():.0f}, divided early {early.max():.0f}")
-    print("   NaN after softmax:", late.softmax(-1).isnan().any().item())
-
-    # sphinx_gallery_start_ignore
-    assert late.softmax(-1).isnan().any() == (dtype == torch.float16)
-    assert early.isfinite().all() and early.softmax(-1).isfinite().all()
-    with torch.autocast("cpu", dtype=dtype):
-        assert F.scaled_dot_product_attention(*[x[:, None]] * 3).isfinite().all()
-assert torch.tensor(1e-8).half() == 0 and torch.tensor(1e-8).bfloat16() > 0
-_raised = []
-try:
-    torch.zeros(2, dtype=torch.float16).masked_fill(torch.tensor([True, False]), -1e9)
-except RuntimeError as error:
-    _raised.append(
-        "cannot be converted to type c10::Half without overflow" in str(error)
+        late = q @ q.transpose(1, 2) / 8
+        early = (q / 8) @ q.transpose(1, 2)
+    print(
+        f"{dtype!s:<15} largest score {late.max():.0f}, divided early {early.max():.0f}"
     )
-assert _raised == [True]
+
+# sphinx_gallery_start_ignore
+assert torch.finfo(torch.float16).max == 65504
+for _dtype, _isnan in ((torch.float16, True), (torch.bfloat16, False)):
+    with torch.autocast("cpu", dtype=_dtype):
+        assert (q @ q.transpose(1, 2) / 8).softmax(-1).isnan().any() == _isnan
+        assert F.scaled_dot_product_attention(*[q[:, None]] * 3).isfinite().all()
+        assert ((q / 8) @ q.transpose(1, 2)).softmax(-1).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# Divide first, call ``F.scaled_dot_product_attention`` (finite here), compute the scores :ref:`in float32
-# <sphx_glr_gallery_memory_precision.py>`, or take bfloat16. The other end matters too: an ``eps`` of ``1e-8`` is 0 in float16.
+# **6. Nothing is left**: a sequence is all padding, a selection is empty, or all labels are ``ignore_index``. Divide by at
+# least 1, or leave such samples out:
+
+row = torch.zeros(1, 2)
+padding = torch.tensor([[True, True]])
+weights = row.masked_fill(padding, -torch.inf).softmax(dim=1)
+finite = row.masked_fill(padding, torch.finfo(row.dtype).min).softmax(dim=1)
+print("attention:", weights, "->", finite * ~padding)
+
+errors = torch.tensor([0.1, 0.2])
+large = errors[errors > 1]
+print("mean:     ", large.mean(), "->", large.sum() / max(len(large), 1))
+
+labels = torch.tensor([-100, -100])
+loss = F.cross_entropy(torch.zeros(2, 3), labels)
+count = (labels != -100).sum()
+total = F.cross_entropy(torch.zeros(2, 3), labels, reduction="sum")
+print("labels:   ", loss, "->", total / count.clamp(min=1))
+
+# sphinx_gallery_start_ignore
+assert weights.isnan().all() and not (finite * ~padding).any()
+assert large.mean().isnan() and loss.isnan() and total / count.clamp(min=1) == 0
+_attention = nn.MultiheadAttention(2, 1, batch_first=True)
+assert _attention(*[torch.ones(1, 2, 2)] * 3, key_padding_mask=padding)[0].isnan().all()
+# sphinx_gallery_end_ignore
 
 # %%
 # A mode names the operation
@@ -295,7 +403,7 @@ assert loss == 100 and p == 0 and logarithm.isinf() and x.grad.isnan()
 # is NaN. For this there is :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>`. The cure is an operation that
 # stays in range, here ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
 #
-# .. how-measured:: Three steps under three tools: the clamped one, log(-1), and the model. The part of the message that names
+# .. how-measured:: Three steps under three tools: the clamped one, log(-1), and a model. The part of the message that names
 #    something is kept.
 
 import re
@@ -336,6 +444,15 @@ def log_step():
     torch.log(torch.tensor(-1.0, requires_grad=True)).backward()
 
 
+class Log(nn.Module):
+    def forward(self, x):
+        return torch.log(x)
+
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), Log(), nn.Linear(8, 2), nn.Softmax(1))
+
+
 def model_step():
     model(torch.ones(4, 3)).mean().backward()
 
@@ -348,7 +465,7 @@ def named(step, tool):
 steps = {
     "log, then clamp": clamped_step,
     "log(-1)": log_step,
-    "the model above": model_step,
+    "ReLU, log, Linear": model_step,
 }
 tools = {
     "anomaly mode": torch.autograd.detect_anomaly,
@@ -413,69 +530,13 @@ assert _trap.reads == _none.tensors > 3 * _hooks.reads
 compared.rename_axis(columns="step")
 
 # %%
-# In the model, anomaly mode names the place where backward first meets the NaN, the hooks name the module that made the
-# infinity, and the trap names the operation that made the first NaN.
+# In the model, the ReLU returned zeros, and their logarithm is ``-inf``. Anomaly mode names the place where backward first
+# meets the NaN, the hooks name the module that made the infinity, and the trap names the operation that made the first NaN.
 #
 # **On a GPU**, an ``if`` or ``assert`` on a tensor needs its value, so Python waits until the GPU has computed it. The hooks
 # wait once for each call of a module, and the trap once for each tensor that it tests.
 # ``torch.cuda.set_sync_debug_mode("warn")`` reports many such places. Of anomaly mode, PyTorch's reference says that it slows a
 # program down and is for debugging only.
-
-# %%
-# Before the NaN
-# --------------
-# A NaN is often the end of a longer story. Here the learning rate is too large: each step overshoots the minimum, and ends
-# farther away than it began.
-#
-# .. how-measured:: This code draws the loss of each step.
-
-import matplotlib.pyplot as plt
-
-
-def plot_losses(losses):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    ax.semilogy(losses[:first_inf], color="#2563eb")
-    limit = torch.finfo(torch.float32).max
-    ax.axhline(limit, color="#64748b", linestyle=":")
-    ax.plot([first_inf, first_nan - 1], [limit] * 2, color="#7c3aed", linewidth=4)
-    ax.plot(first_nan, limit, "X", color="#c2410c", markersize=10)
-    ax.text(20, 1e10, "finite, and growing", color="#2563eb")
-    ax.text((first_inf + first_nan) / 2, 1e34, "inf", color="#7c3aed", ha="center")
-    ax.text(first_nan, 1e32, "NaN", color="#c2410c", ha="center")
-    ax.set(xlabel="step", ylabel="loss")
-    ax.set_title("The loss grows from step 0, and is NaN after more than 100 steps")
-
-
-# %%
-# One weight, fitted with plain gradient steps:
-
-inputs = torch.linspace(-3, 3, 50)
-w = torch.tensor(0.0, requires_grad=True)
-losses = []
-
-for _ in range(130):
-    loss = ((w * inputs - 3 * inputs) ** 2).mean()
-    losses.append(loss.item())
-    (gradient,) = torch.autograd.grad(loss, w)
-    with torch.no_grad():
-        w -= 0.5 * gradient
-
-first_inf, first_nan = losses.index(float("inf")), [v != v for v in losses].index(True)
-
-# figure: The loss of each step on a logarithmic axis. It rises on a straight line from 28 to the largest float32,
-#   about 3e38. From there to more than twice the number of steps it is infinite, and only then NaN.
-plot_losses(losses)
-print(f"first infinite loss: step {first_inf}   first NaN: step {first_nan}")
-
-# sphinx_gallery_start_ignore
-assert losses[:first_inf] == sorted(losses[:first_inf]) and abs(losses[0] - 28.1) < 0.1
-assert 50 <= first_inf <= 60 and 105 <= first_nan <= 125 and first_nan > 2 * first_inf
-# sphinx_gallery_end_ignore
-
-# %%
-# Do not look for the operation here. ``loss.isfinite()`` stops this run at half of the steps, and a look at the first three
-# losses stops it at once: lower the learning rate, or :ref:`clip the gradient
-# <sphx_glr_gallery_training_gradient_clipping.py>`.
 
 # %%
 # What people get wrong
@@ -519,29 +580,6 @@ assert loss.isnan() and x.grad == -1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Clipping the gradients against NaN.** By default, ``clip_grad_norm_`` :ref:`spreads a NaN to all gradients
-# <sphx_glr_gallery_training_gradient_clipping.py>`. With ``error_if_nonfinite=True`` it raises before the optimizer writes NaN
-# into the weights:
-
-layer = nn.Linear(2, 1)
-layer(torch.tensor([[1.0, float("nan")]])).sum().backward()
-try:
-    nn.utils.clip_grad_norm_(layer.parameters(), 1.0, error_if_nonfinite=True)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message.split(" To disable")[0])
-
-# sphinx_gallery_start_ignore
-assert "is non-finite, so it cannot be clipped" in message
-assert layer.bias.grad == 1 and layer.weight.grad.isnan().any()
-nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
-assert layer.bias.grad.isnan() and layer.weight.grad.isnan().all()
-# sphinx_gallery_end_ignore
-
-# %%
-# Do not use it with a ``GradScaler``, where some infinite gradients :ref:`are normal <sphx_glr_gallery_memory_grad_scaler.py>`.
-
-# %%
 # Exercise
 # --------
 # An attention mask puts ``-inf`` at the entries to be left out, and ``softmax`` makes weights of the rest. In one row, all
@@ -578,7 +616,7 @@ assert _masked == "ArithmeticError: aten._softmax.default returned NaN"
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_loss_is_nan.py`, the usual causes in order, each with its fix.
+# - :ref:`sphx_glr_gallery_training_gradient_clipping.py`, what clipping does with an infinite norm.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, the loss is fine and the gradient is NaN.
 # - :ref:`sphx_glr_gallery_memory_grad_scaler.py`, when the scale goes to 0.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, how a gradient becomes NaN although every

@@ -682,7 +682,7 @@ assert torch.allclose(gradient[:2], _right) and gradient[2] == 0
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: roots, distances, and ``where`` used twice.
-# - :ref:`sphx_glr_gallery_errors_nan_in_backward.py` and :ref:`sphx_glr_gallery_errors_loss_is_nan.py`: the messages.
+# - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`: the message.
 # - In PyTorch's reference: `log_softmax
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.log_softmax.html>`__,
 #   `scaled_dot_product_attention

@@ -126,11 +126,58 @@ with (
 assert raised == 2 * [message]
 assert "Error detected in TanhBackward0" in str(caught[-1].message)
 assert "this line is named" in str(caught[-1].message)
+_w = nn.Parameter(torch.ones(2))
+_lbfgs = torch.optim.LBFGS([_w], max_iter=3, line_search_fn="strong_wolfe")
+_outside = (_w**4).sum()
+
+
+def _closure(inside):
+    _lbfgs.zero_grad()
+    loss = (_w**4).sum() if inside else _outside
+    loss.backward()
+    return loss
+
+
+try:
+    _lbfgs.step(lambda: _closure(False))
+except RuntimeError as error:
+    raised.append(str(error))
+_lbfgs = torch.optim.LBFGS([_w], max_iter=3, line_search_fn="strong_wolfe")
+_lbfgs.step(lambda: _closure(True))
+assert _w.abs().max() < 0.9
+
+
+class _Kept(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        with torch.enable_grad():
+            ctx.x = x.detach().requires_grad_()
+            ctx.y = ctx.x.sin()
+        return ctx.y.detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.autograd.grad(ctx.y, ctx.x, gradient)[0]
+
+
+_y = _Kept.apply(torch.ones(2, requires_grad=True)).sum()
+_y.backward(retain_graph=True)
+try:
+    _y.backward()
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == 4 * [message]
 # sphinx_gallery_end_ignore
 
 # %%
-# Nothing found? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass that
-# created the node.
+# Does the traceback end in a ``closure`` that ``optimizer.step()`` calls, as with ``LBFGS``? It runs several times in a step:
+# compute the loss inside of it. Does it end in the ``backward`` of a custom Function? Then that Function keeps a graph on
+# ``ctx``, as reversible layers do (`RevTorch#7 <https://github.com/RobinBruegger/RevTorch/issues/7>`__), and serves one
+# backward: compute the graph in ``backward``, under ``torch.enable_grad()``. A trainer calls your ``training_step`` once a
+# batch, so look at what the model keeps on ``self``.
+#
+# Nothing else found? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass
+# that created the node.
 #
 # The fix
 # -------

@@ -233,8 +233,89 @@ assert not _agrees(lambda: torch.rand((), generator=_own))
 # runs for the second time (`transformers#47254 <https://github.com/huggingface/transformers/issues/47254>`__). Your code is
 # right. DeepSpeed 0.19.3 is the first with `a change for this <https://github.com/deepspeedai/DeepSpeed/pull/8148>`__.
 #
+# **Shapes that differ by a row or two,** as 99 and 98, in a mixture of experts: the router `breaks near ties differently
+# <https://github.com/pytorch/torchtitan/issues/1117>`__ in the second run. Choose outside of the checkpoint, and pass the
+# choice in.
+#
+# **With FSDP and a Hugging Face trainer** (`transformers#34928 <https://github.com/huggingface/transformers/issues/34928>`__),
+# set ``activation_checkpointing`` in ``fsdp_config`` instead of ``gradient_checkpointing=True``.
+#
 # **Only the dtype differs,** as ``bfloat16`` and ``float32``: the two runs differ in autocast, as with FSDP2's ``fully_shard``
 # (`pytorch#148831 <https://github.com/pytorch/pytorch/issues/148831>`__), or the model was converted in between.
+#
+# Selective checkpoints
+# ---------------------
+# With ``create_selective_checkpoint_contexts`` the results of some operations are kept, and there are two more messages.
+# *Trying to backward an extra time*: two backwards go through one region, each with a part of the loss.
+
+from functools import partial
+
+from torch.utils.checkpoint import create_selective_checkpoint_contexts
+
+keep = partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
+w = torch.ones(2, 2, requires_grad=True)
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    y = checkpoint(lambda x: (x @ w).sin(), x, use_reentrant=False, context_fn=keep)
+    y[0].sum().backward(retain_graph=True)
+    y[1].sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    _show(error)
+assert raised[-1].startswith(
+    "Trying to backward an extra time. You are only allowed to backward once on any"
+)
+
+
+def _gradient(run, **options):
+    w.grad = None
+    checkpoint(run, x, use_reentrant=False, **options).sum().backward()
+    return w.grad
+
+
+_plain = _gradient(lambda x: (x @ w).sin())
+w.grad = None
+_parts = checkpoint(lambda x: (x @ w).sin(), x, use_reentrant=False)
+_parts[:1].sum().backward(retain_graph=True)
+_parts[1:].sum().backward()
+assert torch.allclose(w.grad, _plain)
+# sphinx_gallery_end_ignore
+
+# %%
+# Add the parts and call ``backward()`` once, or leave ``context_fn`` out. *Tensor cached during selective activation checkpoint
+# has been mutated*: the block writes to a result that was kept.
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+
+    def double(x):
+        hidden = x @ w
+        hidden *= 2
+        return hidden.sin()
+
+    checkpoint(double, x, use_reentrant=False, context_fn=keep).sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    _show(error)
+assert (
+    raised[-1]
+    == "Tensor cached during selective activation checkpoint has been mutated"
+)
+_plain = _gradient(double)
+_new = _gradient(lambda x: (x @ w * 2).sin(), context_fn=keep)
+assert torch.allclose(_new, _plain)
+_allowed = partial(keep, allow_cache_entry_mutation=True)
+assert not torch.allclose(_gradient(double, context_fn=_allowed), _plain)
+# sphinx_gallery_end_ignore
+
+# %%
+# Write ``hidden = hidden * 2``. Not ``allow_cache_entry_mutation=True``: the second run doubles the kept result again, and the
+# gradient is wrong.
 #
 # What not to do
 # --------------

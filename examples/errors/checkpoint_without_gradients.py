@@ -7,6 +7,7 @@ None of the inputs have requires_grad=True. Gradients will be None
    ! single: the use_reentrant parameter should be passed explicitly
    ! single: checkpoint is incompatible with .grad() or passing an inputs parameter to .backward()
    ! single: enable_input_require_grads
+   ! single: none of output has requires_grad=True, this checkpoint() is not necessary
 
 .. in-short::
 
@@ -157,6 +158,39 @@ assert raised[0].startswith("element 0 of tensors does not require grad")
 # sphinx_gallery_end_ignore
 
 # %%
+# **The block records nothing**, though an argument requires grad: it is frozen and detaches its input, or runs under
+# ``no_grad``, as a vision tower that is kept fixed. Backward then finds no graph in the second run:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    vision, head = nn.Linear(8, 8), nn.Linear(8, 1)
+
+    def tower(hidden):
+        with torch.no_grad():
+            return vision(hidden)
+
+    hidden = torch.randn(3, 8, requires_grad=True)
+    head(checkpoint(tower, hidden, use_reentrant=True)).sum().backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [
+    "none of output has requires_grad=True, this checkpoint() is not necessary"
+]
+head.zero_grad()
+head(checkpoint(tower, hidden, use_reentrant=False)).sum().backward()
+_right = head.weight.grad.clone()
+head.zero_grad()
+head(tower(hidden)).sum().backward()
+assert torch.equal(head.weight.grad, _right) and hidden.grad is None
+# sphinx_gallery_end_ignore
+
+# %%
+# Call ``tower(hidden)`` without a checkpoint: it saves nothing anyway. ``use_reentrant=False`` does not raise.
+#
 # **torch.autograd.grad** by an input that requires grad, as in a gradient penalty, raises:
 
 # sphinx_gallery_start_ignore

@@ -8,6 +8,8 @@ Expected to have finished reduction in the prior iteration before starting a new
    ! single: Parameter indices which did not receive grad for rank 0
    ! single: 'DistributedDataParallel' object has no attribute, 'DataParallel' object has no attribute
    ! single: It looks like your LightningModule has parameters that were not used in producing the loss
+   ! single: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor
+   ! single: The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient
 
 .. in-short::
 
@@ -67,6 +69,8 @@ assert "did not receive grad for rank 0: 2 3" in message
 # %%
 # - *prior iteration*: the mistake is in the step before. The second ``forward`` raised.
 # - ``2 3``: positions in the list of the parameters that require a gradient, on this process.
+# - Lightning says the same in its words: *It looks like your LightningModule has parameters that were not used in producing the
+#   loss returned by training_step*. Its ``strategy="ddp_find_unused_parameters_true"`` is the *Not this* of the box.
 #
 # How to find them
 # ----------------
@@ -325,11 +329,84 @@ _model(_one).sum().backward()
 assert _reductions == [0]
 _model.module(_one).sum().backward()
 assert _reductions == [0]  # no average, if the wrapper was not called
-dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
 # Still call ``model(x)`` in training: ``model.module(x)`` would not average the gradients.
+#
+# got mixed torch.Tensor and DTensor
+# ----------------------------------
+# With ``fully_shard`` (FSDP2) a weight is a ``DTensor``, cut into parts, except while its module's ``forward`` and backward
+# run. This line uses it outside:
+
+from torch.distributed.fsdp import fully_shard
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    net = fully_shard(Net(), mesh=dist.device_mesh.init_device_mesh("cpu", (1,)))
+    scores = torch.rand(8, 4) @ net.head.weight.T
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and raised[0].startswith(
+    "aten.mm.default got mixed torch.Tensor and DTensor, need to convert all"
+)
+_whole = net.head.weight.full_tensor().detach()
+_plain = Net()
+_plain.load_state_dict({n: p.full_tensor() for n, p in net.state_dict().items()})
+for _each in (net, _plain):
+    _each(_one).square().sum().backward()
+_grad = net.body.weight.grad.full_tensor()
+assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
+    _grad, _plain.body.weight.grad
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Look at the last line of the traceback that is not PyTorch's. If it is in a loss or a trainer, call the module instead of
+# taking its weight: ``net(x)``. To read a weight, as for a log or a norm, take ``net.head.weight.full_tensor()``, on all
+# processes. If it is in a library's ``forward``, the library called a part of the model without the ``forward`` around it:
+# register that method with ``torch.distributed.fsdp.register_fsdp_forward_method``.
+
+net(torch.rand(8, 3)).sum().backward()
+print("head.weight:", net.head.weight.full_tensor().shape)
+
+# sphinx_gallery_start_ignore
+from torch.distributed.fsdp import register_fsdp_forward_method
+
+
+class _Generating(Net):
+    def generate(self, x):
+        return self.head(self.body(x))
+
+
+_net = fully_shard(_Generating(), mesh=dist.device_mesh.init_device_mesh("cpu", (1,)))
+_said = []
+try:
+    _net.generate(_one)
+except RuntimeError as error:
+    _said.append("got mixed torch.Tensor and DTensor" in str(error))
+assert _said == [True]
+register_fsdp_forward_method(_net, "generate")
+_net.generate(_one).sum().backward()
+assert _net.head.weight.grad.full_tensor().any()
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# AccumulateGrad node's stream does not match
+# -------------------------------------------
+# A warning on a GPU. It goes on with needless synchronization and with CUDA graphs, and says nothing of wrong gradients:
+#
+# .. quoted-message:: https://github.com/awslabs/keys_values/issues/88
+#
+#    UserWarning: The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient.
+#
+# The node was made on another stream: DDP makes them when it wraps the model, and a loss that you keep holds those of an
+# earlier step. Wrap the model under the stream of the forward pass, and keep ``loss.item()`` instead of ``loss``.
 #
 # What not to do
 # --------------

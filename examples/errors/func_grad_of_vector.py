@@ -251,7 +251,7 @@ assert torch.allclose(grad(penalty)(x[0]), _second)
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`: the same cause with ``loss.backward()``.
-# - :ref:`sphx_glr_gallery_errors_setup_context_missing.py`: a custom Function inside of ``grad``.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: a custom Function inside of ``grad``.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: ``jacrev``, ``jacfwd`` and what they cost.
 # - In PyTorch's reference: `torch.func.grad <https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html>`__ and
 #   `its limits <https://docs.pytorch.org/docs/stable/func.ux_limitations.html>`__.

@@ -173,6 +173,9 @@ assert raised == [message] * 3
 # %%
 # **If it is a model,** build it, convert it and load its state outside of the mode.
 #
+# **If a library opened the mode:** Lightning validates under ``inference_mode``, even before the first training step. If a
+# layer fills a cache there, pass ``Trainer(inference_mode=False)``.
+#
 # How to find the tensor
 # ----------------------
 # This lists the parameters, buffers and attributes that are inference tensors. It does not look into lists and dictionaries.

@@ -140,8 +140,10 @@ assert rows.grad.tolist() == [[1, 1], [5, 5]]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Integer weights of a quantized layer.** Pass ``requires_grad=False`` to ``nn.Parameter``, or register a buffer. Both are
-# saved with the model.
+# **Integer weights of a quantized layer.** If the traceback ends in a library that loads or wraps the model, update it. Under
+# FSDP, bitsandbytes must `store 4-bit weights as floats
+# <https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1232>`__: ``bnb_4bit_quant_storage=torch.bfloat16``. In your
+# own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a buffer. Both are saved with the model.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)

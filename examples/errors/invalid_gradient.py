@@ -3,14 +3,17 @@ returned an invalid gradient at index 0
 =======================================
 
 .. index::
+   ! single: returned an incorrect number of gradients (expected 2, got 1)
+   ! single: returned a gradient different than None at position 2
    ! single: expected shape compatible with
+   ! single: None in the return value of a custom backward
+   ! single: backward of a custom Function without a return statement
    ! single: pruned layer fails in backward
-   ! single: shape of a gradient in a custom backward
 
 .. in-short::
 
-   A ``backward`` returned a gradient that does not fit its input: another shape, or another device. Each gradient must have
-   the shape and the device of its own input. Here ``x`` is 2×3, and its gradient was summed to 3.
+   ``backward`` returns one value for each argument of ``forward``, in the same order: a gradient with the shape and the device
+   of the argument, or ``None`` for what has no gradient. Here ``x`` is 2×3, and its gradient was summed to 3.
 
    .. code-block:: diff
 
@@ -70,11 +73,23 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``ScaleBackward``: the class whose ``backward`` ran, here ``Scale``.
-# - ``index 0``: the first value that ``backward`` returned. It belongs to the first argument of ``forward``. Earlier versions
-#   leave out the name: *invalid gradient at index 0 - expected shape [2] but got [4]*.
-# - ``got [3] but expected ... [2, 3]``: shape of the gradient, and shape of the argument. For a tensor on the wrong device the
-#   message ends in *expected device cuda:0 but got cpu*.
+# The traceback ends in ``loss.backward()``. The message says where to look:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - the message names
+#      - look at
+#    * - ``ScaleBackward``, and ``Scale`` is your class
+#      - your ``backward``. ``index 0`` is the first value that it returns.
+#    * - ``_RasterizeGaussiansBackward`` or another class of a library
+#      - the call of the library. Its argument number 0 has a shape that the library's ``backward`` does not expect.
+#    * - ``AddmmBackward0`` or another node of PyTorch
+#      - code that changes the size of a tensor through ``.data``
+#
+# ``got [3] but expected ... [2, 3]``: shape of the gradient, and shape of the argument. For a tensor on the wrong device the
+# message ends in *expected device cuda:0 but got cpu*. Earlier versions leave out the name: *invalid gradient at index 0 -
+# expected shape [2] but got [4]*.
 #
 # Why
 # ---
@@ -87,42 +102,8 @@ y = Scale.apply(x, scale)
 
 # %%
 # *Compatible* means: the same shape, or a larger one to which broadcasting could have brought the tensor. Autograd sums the
-# larger one without a message. So you may leave out that ``sum``, and a mistake with a larger result is not noticed. Here a
-# column of three numbers gets gradients of ones, in six shapes.
-
-
-def attempt(shape):
-    class Double(Function):
-        @staticmethod
-        def forward(column):
-            return 2 * column
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            pass
-
-        @staticmethod
-        def backward(ctx, gradient):
-            return torch.ones(shape)
-
-    column = torch.ones(3, 1, requires_grad=True)
-    try:
-        (gradient,) = torch.autograd.grad(Double.apply(column).sum(), column)
-        return gradient.flatten().tolist()
-    except RuntimeError:
-        return "invalid gradient"
-
-
-for shape in ((3, 1), (3, 3), (5, 3, 1), (3,), (1, 1), ()):
-    print(f"{shape!s:<10} {attempt(shape)}")
-
-# sphinx_gallery_start_ignore
-assert attempt((3, 1)) == [1] * 3 and attempt((3, 3)) == [3] * 3
-assert attempt((5, 3, 1)) == [5] * 3 and attempt((0, 3, 1)) == [0] * 3
-assert {attempt(s) for s in ((3,), (1, 1), (), (0, 1), (1,))} == {"invalid gradient"}
-# sphinx_gallery_end_ignore
-
-# %%
+# larger one without a message, so a mistake with a larger result is not noticed.
+#
 # The fix
 # -------
 # **In your own Function**: return each gradient in the shape of its argument. Sum over the dimensions in which the argument was
@@ -167,7 +148,7 @@ for _shapes in (
     assert _gradcheck(_AnyScale.apply, _values)
 
 
-def _made(make, device, dtype=torch.float32):
+def _made(make, device, dtype=torch.float32, shape=(2, 3)):
     class Made(Function):
         @staticmethod
         def forward(x):
@@ -181,31 +162,34 @@ def _made(make, device, dtype=torch.float32):
         def backward(ctx, gradient):
             return make(gradient, *ctx.saved_tensors)
 
-    x = torch.ones(2, 3, device=device, dtype=dtype, requires_grad=True)
+    x = torch.ones(shape, device=device, dtype=dtype, requires_grad=True)
     said = _message(lambda: Made.apply(x).sum().backward())
-    return said or x.grad.dtype
+    return said or x.grad
 
 
 assert _made(lambda gradient, x: torch.ones(2, 3), "meta") == (
     "Function MadeBackward returned an invalid gradient at index 0 - expected device meta but got cpu"
 )
-assert _made(lambda gradient, x: torch.ones_like(x), "meta") == torch.float32
-assert _made(lambda gradient, x: gradient.new_ones(2, 3), "meta") == torch.float32
-for _dtype in (torch.float64, torch.float16, torch.int64, torch.bool):
-    assert (
-        _made(lambda g, x, d=_dtype: torch.ones(2, 3, dtype=d), "cpu") == torch.float32
-    )
+for _make in (torch.ones_like, lambda x: x.new_ones(2, 3)):
+    assert _made(lambda gradient, x, m=_make: m(x), "meta").shape == (2, 3)
+for _shape, _grad in (((3, 3), 3), ((5, 3, 1), 5)):  # larger ones are summed
+    _result = _made(lambda g, x, s=_shape: torch.ones(s), "cpu", shape=(3, 1))
+    assert _result.tolist() == [[_grad]] * 3
+# a kernel for 2 scales, called with 3: the gradient has 2 columns
+_said = _made(lambda gradient, x: gradient[:, :2], "cpu")
+assert "got [2, 2] but expected shape compatible with [2, 3]" in _said
 # sphinx_gallery_end_ignore
 
 # %%
-# You do not know which argument is broadcast? ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
+# You do not know which argument is broadcast? ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions. A
+# tensor that ``backward`` makes, such as ``torch.ones(2, 3)``, is on the CPU: make it with ``torch.ones_like(x)``.
 #
-# **The device is wrong**: a tensor that ``backward`` makes, such as ``torch.ones(2, 3)``, is on the CPU. Make it with
-# ``torch.ones_like(x)`` or ``gradient.new_ones(2, 3)``. (A wrong dtype is not an error for real numbers: the gradient is
-# converted.)
+# **A class of a library**: print the shapes of the arguments, and compare them with the library's own example. For 2D Gaussian
+# splatting, two scales a point are right, and `three raise in backward
+# <https://github.com/hbb1/2d-gaussian-splatting/issues/43>`__.
 #
-# **The message names a node of PyTorch**, such as ``AddmmBackward0``: look for code that gives a parameter another size through
-# ``.data``, as pruning scripts do. An output from before the change keeps the parameter's old shape in its graph.
+# **A node of PyTorch**: pruning scripts give a parameter another size through ``.data``. An output from before the change keeps
+# the old shape in its graph.
 
 from torch import nn
 
@@ -226,11 +210,6 @@ assert len(raised) == 1 and raised[0] == (
     "Function AddmmBackward0 returned an invalid gradient at index 0 - got [2, 2] "
     "but expected shape compatible with [3]"
 )
-_other = nn.Linear(4, 3)
-_other(torch.ones(2, 4)).sum().backward()
-_other.zero_grad()
-_other.weight.data, _other.bias.data = _other.weight.data[:2], _other.bias.data[:2]
-assert not _message(lambda: _other(torch.ones(2, 4)).sum().backward())  # none is alive
 # sphinx_gallery_end_ignore
 
 # %%
@@ -246,6 +225,138 @@ assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
 # sphinx_gallery_end_ignore
 
 # %%
+# returned an incorrect number of gradients
+# -----------------------------------------
+# ``backward`` returned one value, and ``forward`` has two arguments:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    class Exp(Function):
+        @staticmethod
+        def forward(x, scale):
+            return torch.exp(scale * x)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.scale = inputs[1]
+            ctx.save_for_backward(output)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            (y,) = ctx.saved_tensors
+            return gradient * ctx.scale * y
+
+    x = torch.tensor(1.0, requires_grad=True)
+    Exp.apply(x, 0.5).backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+_words = "returned an incorrect number of gradients (expected 2, got 1)"
+assert raised == [f"function ExpBackward {_words}"]
+
+
+class _OldExp(Function):
+    @staticmethod
+    def forward(ctx, x, scale=0.5):
+        y = torch.exp(scale * x)
+        ctx.save_for_backward(y)
+        ctx.scale = scale
+        return y
+
+    backward = Exp.backward
+
+
+class _DefaultExp(Exp):
+    @staticmethod
+    def forward(x, scale=0.5):
+        return torch.exp(scale * x)
+
+
+class _ListExp(Exp):
+    @staticmethod
+    def forward(x, scales):
+        return torch.exp(x * sum(scales))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.scale = sum(inputs[1])
+        ctx.save_for_backward(output)
+
+
+assert _message(_OldExp.apply(x, 0.5).backward).endswith(_words)
+assert not _message(_OldExp.apply(x).backward)  # here a default does not count
+assert _message(_DefaultExp.apply(x).backward).endswith(_words)
+assert _message(_ListExp.apply(x, [0.2, 0.3]).backward).endswith(_words)
+
+
+@torch.library.custom_op("atlas_number_of_gradients::scale", mutates_args=())
+def _scale(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return x * factor
+
+
+_scale.register_autograd(lambda ctx, gradient: gradient)
+assert "returned an incorrect number of gradients" in _message(_scale(x, 2.0).backward)
+_scale.register_autograd(lambda ctx, gradient: (gradient, None))
+assert not _message(_scale(x, 2.0).backward)
+
+
+def _returning(returned):
+    class Double(Function):
+        @staticmethod
+        def forward(x, flag):
+            return 2 * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return returned(2 * gradient)
+
+    x.grad = None
+    return _message(Double.apply(x, True).backward) or x.grad
+
+
+for _surplus in (1, 2, 9):
+    assert _returning(lambda dx, n=_surplus: (dx, *[None] * n)) == 2
+for _returned in (lambda dx: [dx, None], lambda dx: None):
+    assert "(expected 2, got 1)" in _returning(_returned)
+for _returned in (lambda dx: (None, dx), lambda dx: (dx, 0)):
+    assert _returning(_returned).startswith(
+        "function DoubleBackward returned a gradient different than None at position 2"
+    )
+x.grad = None
+# sphinx_gallery_end_ignore
+
+# %%
+# ``expected 2`` counts the arguments of ``forward`` without ``ctx``. Return ``None`` for a number, a flag or a list, in its
+# place:
+
+
+class FixedExp(Exp):
+    @staticmethod
+    def backward(ctx, gradient):
+        (y,) = ctx.saved_tensors
+        return gradient * ctx.scale * y, None
+
+
+FixedExp.apply(x, 0.5).backward()
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(x.grad, 0.5 * torch.exp(torch.tensor(0.5)))
+# sphinx_gallery_end_ignore
+
+# %%
+# - An argument with a default value counts too. Without ``setup_context`` it counts only if it is passed.
+# - Return a tuple: a list in square brackets counts as one value, and so does a ``backward`` without ``return``. With one
+#   argument, a forgotten ``return`` is silent, and ``x.grad`` is ``None``.
+# - A gradient in the place of a number says *returned a gradient different than None at position 2*.
+#
 # What not to do
 # --------------
 # **Expand the gradient** to the shape in the message. Each row then gets the sum over all rows. ``gradcheck`` sees it:
@@ -262,24 +373,58 @@ try:
             of_x, of_scale = Scale.backward(ctx, gradient)
             return of_x.expand(2, 3), of_scale
 
-    x.grad = None
-    ExpandedScale.apply(x, scale).sum().backward()
-    print("x.grad:", x.grad)
-    gradcheck(ExpandedScale.apply, (x.double(), scale.double()))
+    rows = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    ExpandedScale.apply(rows, scale).sum().backward()
+    print("rows.grad:", rows.grad)
+    gradcheck(ExpandedScale.apply, (rows.double(), scale.double()))
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
     raised.append(str(error))
     print("GradcheckError:", str(error).partition(",")[0] + ", ...")
-assert torch.equal(x.grad, 2 * scale.expand(2, 3))
+assert torch.equal(rows.grad, 2 * scale.expand(2, 3))
 assert len(raised) == 1
 assert raised[0].startswith("Jacobian mismatch for output 0 with respect to input 0,")
+# sphinx_gallery_end_ignore
+
+# %%
+# **Return None for a tensor to be trained.** To autograd this means that it has no gradient. ``step()`` then passes over it:
+
+factor = torch.tensor(0.5, requires_grad=True)
+optimizer = torch.optim.SGD([factor], lr=0.1)
+FixedExp.apply(x, factor).backward()
+optimizer.step()
+print("factor.grad:", factor.grad, "  factor:", factor)
+
+# sphinx_gallery_start_ignore
+assert factor.grad is None and factor == 0.5
+_pair = [torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (1.0, 0.5)]
+assert "with respect to input 1" in _message(lambda: gradcheck(FixedExp.apply, _pair))
+
+
+class _Forgotten(FixedExp):
+    @staticmethod
+    def forward(x):
+        return 2 * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        2 * gradient
+
+
+x.grad = None
+_Forgotten.apply(x).backward()
+assert x.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
-# - :ref:`sphx_glr_gallery_errors_number_of_gradients.py`: the same check, for their number.
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what backward may return, and where ``None`` belongs.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`: finds wrong gradients that have the right shape.
 # - In PyTorch's reference: `Extending torch.autograd
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

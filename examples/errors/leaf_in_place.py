@@ -6,6 +6,7 @@ a leaf Variable that requires grad is being used in an in-place operation
    ! single: a leaf Variable that requires grad has been used in an in-place operation
    ! single: updating a weight by hand with -= raises
    ! single: manual gradient descent without an optimizer changes nothing
+   ! single: cannot resize variables that require grad
 
 .. in-short::
 
@@ -239,6 +240,30 @@ assert w == 4 and w.is_leaf
 #   ``w[0] = 0``.
 # - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
 #   fixes are the same.
+# - ``resize_`` is refused for any tensor that requires grad, under ``no_grad`` too:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    scores = nn.Linear(2, 1)(torch.ones(4, 2))
+    scores.resize_(8, 1)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["cannot resize variables that require grad"]
+try:
+    torch.no_grad()(nn.Parameter(torch.ones(3)).resize_)(4)
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2 and raised[0] == raised[1]
+assert scores.detach().clone().resize_(8, 1).shape == (8, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# If the traceback ends in a meter or an observer, it was given outputs with a graph: pass ``scores.detach()``. To make a
+# parameter longer, make a new one with ``torch.cat``, before the optimizer is made.
 #
 # See also
 # --------

@@ -81,6 +81,7 @@ def _anomaly(function, *values):
 
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
+# - ``DivBackward0``: a quotient 0 / 0, even if you leave it out of the loss afterwards. See *Anything else* below.
 # - ``0th output``: usually the gradient of the first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
 #   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive.
 #
@@ -126,6 +127,19 @@ _named, _finite, _gradient = _anomaly(lambda w: (w**2).sum().sqrt(), 0.0, 0.0)
 assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 _named, _finite, _gradient = _anomaly(lambda y: torch.tensor(-2.0) ** y.sum(), 2.0)
 assert _named == "PowBackward1" and _finite and _gradient.isnan().all()
+_b = torch.tensor([0.0, 2.0])
+
+
+def _smape(a, safe):
+    top, bottom = (a - _b).abs(), a.abs() + _b.abs()
+    used = bottom > 0
+    return (top / (torch.where(used, bottom, 1.0) if safe else bottom))[used].mean()
+
+
+_named, _finite, _gradient = _anomaly(lambda a: _smape(a, False), 0.0, 1.0)
+assert _named == "DivBackward0" and _finite and _gradient[0].isnan()
+_named, _finite, _gradient = _anomaly(lambda a: _smape(a, True), 0.0, 1.0)
+assert _named is None and torch.allclose(_gradient, torch.tensor([0.0, -4 / 9]))
 _named, _finite, _gradient = _anomaly(
     lambda w: functional.mse_loss(w * float("nan"), torch.zeros(2)), 1.0, 2.0
 )

@@ -5,6 +5,7 @@ element 0 of tensors does not require grad and does not have a grad_fn
 .. index::
    ! single: element 0 of variables does not require grad
    ! single: loss.grad_fn is None
+   ! single: backward inside of a hook, a custom Function or a closure raises
 
 .. in-short::
 
@@ -68,7 +69,25 @@ assert raised == [message.replace("element 0", "element 1")]
 #
 # How to find the line
 # --------------------
-# Print ``requires_grad`` along the way. The first ``False`` after a ``True`` is where the graph ends.
+# Look at the lines of the traceback that are not PyTorch's, from the last one up:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - the traceback has
+#      - cause
+#    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
+#      - the forward pass, as below
+#    * - ``backward`` of a custom Function, or a hook
+#      - nothing is recorded there: see *Inside of a Function*
+#    * - a ``closure`` that ``optimizer.step()`` calls
+#      - the ``step`` of that optimizer runs without recording: as in a Function
+#    * - the warning *None of the inputs have requires_grad=True* before it
+#      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`, see below
+#    * - ``CalledProcessError`` or ``ChildFailedError`` after it
+#      - none: the launcher reports that your program has ended
+#
+# In the forward pass, print ``requires_grad`` along the way. The first ``False`` after a ``True`` is where the graph ends.
 
 scores = model(inputs)
 choice = scores.argmax(dim=1)
@@ -201,6 +220,83 @@ for _output in (output, checkpoint(model, _input, use_reentrant=True)):
 # If you cannot change that call, let the input of the checkpoint require a gradient. In Hugging Face models,
 # ``model.enable_input_require_grads()`` does that.
 #
+# **Inside of a Function,** a hook, or an optimizer's ``step``, recording is off. If you need a gradient there, switch it on:
+
+
+class Recomputed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            y = x.sin()
+        return torch.autograd.grad(y, x, gradient)[0]
+
+
+x = torch.tensor([0.0, 1.0], requires_grad=True)
+Recomputed.apply(x).sum().backward()
+print("x.grad:", x.grad)
+
+
+# sphinx_gallery_start_ignore
+class _Off(Recomputed):
+    @staticmethod
+    def backward(ctx, gradient):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        return torch.autograd.grad(x.sin(), x, gradient)[0]
+
+
+class _Step(torch.optim.SGD):
+    @torch.no_grad()
+    def step(self, closure):
+        if _Step.enabled:
+            closure = torch.enable_grad()(closure)
+        closure()
+        super().step()
+
+
+def _hooked(enabled):
+    w = torch.ones(2, requires_grad=True)
+
+    def hook(_):
+        with torch.set_grad_enabled(enabled):
+            w.square().sum().backward()
+
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(hook)
+    x.sum().backward()
+    assert w.grad.tolist() == [2, 2]
+
+
+def _closed(enabled):
+    _Step.enabled = enabled
+    w = torch.ones(2, requires_grad=True)
+    optimizer = _Step([w], lr=0.1)
+    optimizer.step(lambda: w.square().sum().backward())
+    assert torch.allclose(w, torch.full((2,), 0.8))
+
+
+assert torch.allclose(x.grad, x.detach().cos())
+for _call in (lambda: _Off.apply(x).sum().backward(), lambda: _hooked(False)):
+    try:
+        _call()
+    except RuntimeError as error:
+        raised.append(str(error))
+try:
+    _closed(False)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised[1:] == 3 * [message]
+_hooked(True)
+_closed(True)
+# sphinx_gallery_end_ignore
+
+# %%
 # What not to do
 # --------------
 # ``loss.requires_grad_(True)`` **before backward.** The message is gone, because the loss now requires a gradient. But the loss

@@ -53,6 +53,16 @@ for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
     except ValueError as error:
         raised.append(str(error))
 assert raised == [message] * 3
+
+
+def _raises_for(tensor):
+    try:
+        SGD([tensor], lr=0.1)
+    except ValueError as error:
+        return str(error) == message
+    return False
+
+
 # sphinx_gallery_end_ignore
 
 # %%
@@ -149,6 +159,24 @@ print(f"loss: {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
 assert loss < 0.05
+# sphinx_gallery_end_ignore
+
+# %%
+# **A slice,** such as a few rows of an embedding table: optimize a copy, and put it into the table in each step.
+
+table = torch.zeros(4, 2)
+rows = table[1:3].clone().requires_grad_()
+optimizer = SGD([rows], lr=0.5)
+for _ in range(5):
+    optimizer.zero_grad()
+    loss = (torch.cat([table[:1], rows, table[3:]]) - 1).square().sum()
+    loss.backward()
+    optimizer.step()
+print("rows:", rows.detach().tolist())
+
+# sphinx_gallery_start_ignore
+assert torch.equal(rows, torch.ones(2, 2)) and not table.any()
+assert _raises_for(table.clone().requires_grad_()[1:3])
 # sphinx_gallery_end_ignore
 
 # %%

@@ -6,6 +6,10 @@ grad can be implicitly created only for scalar outputs
    ! single: backward on a vector
    ! single: loss has one value for each sample or each GPU
    ! single: backward works with batch size 1 only
+   ! single: Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
+   ! single: invalid gradient at index 0 - expected shape [] but got [1]
+   ! single: loss.backward(one) and loss.backward(mone) in a WGAN
+   ! single: attempting to assign a gradient of size '[3, 2]' to a tensor of size '[2, 3]'
 
 .. in-short::
 
@@ -53,7 +57,9 @@ for _shape in ((), (1,), (1, 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``outputs``: the tensor that you called ``backward()`` on. Print its shape, here ``[4]``: one number for each sample.
+# - ``outputs``: the tensor that you called ``backward()`` on. Print its shape, here ``[4]``: one number for each sample. If a
+#   trainer called it (the traceback has ``accelerator.backward``), it is what your ``compute_loss`` or ``training_step``
+#   returned.
 # - ``scalar``: exactly one number. The shapes ``[]``, ``[1]`` and ``[1, 1]`` pass, so the same code can run with a batch of 1,
 #   or on one GPU.
 #
@@ -118,19 +124,8 @@ assert torch.allclose(slopes, 3 * points**2)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Some samples count more than others.** Multiply by the weights before the mean or the sum.
-
-weights = torch.tensor([0.5, 0.5, 0.0, 0.0])
-losses = (w * samples - targets) ** 2
-(weights * losses).sum().backward()
-print("w.grad:", w.grad)
-
-# sphinx_gallery_start_ignore
-assert w.grad == 0.5 * each[0] + 0.5 * each[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# **You want the gradient of one entry,** for example of one class score: index it.
+# **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, take
+# ``scores[:, 1].sum()``.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])
@@ -139,9 +134,108 @@ print("gradient of score 1:", pixels.grad)
 
 # sphinx_gallery_start_ignore
 assert pixels.grad.tolist() == [2, 1]
+_images = torch.rand(3, 2, requires_grad=True)
+_scores = torch.stack([_images.sum(1), _images.prod(1)], dim=1)
+(_all,) = torch.autograd.grad(_scores[:, 1].sum(), _images, retain_graph=True)
+for _i in range(3):
+    (_one,) = torch.autograd.grad(_scores[_i, 1], _images, retain_graph=True)
+    assert torch.equal(_all[_i], _one[_i])
+
+
+def _said(call, *kind):
+    """The message of a call, or nothing."""
+    try:
+        call()
+    except (RuntimeError, *kind) as error:
+        return str(error)
+    return ""
+
+
 # sphinx_gallery_end_ignore
 
 # %%
+# Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
+# ----------------------------------------------------------------
+# Here the weights were passed, and their shape is not the shape of the output. Nothing is broadcast: ``[1]`` does not fit
+# ``[]``, the usual shape of a loss.
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(3, 2)
+    loss = nn.CrossEntropyLoss()(model(torch.randn(4, 3)), torch.tensor([0, 1, 1, 0]))
+    loss.backward(torch.ones(1))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == [
+    "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has "
+    "a shape of torch.Size([])."
+]
+_w = torch.ones(3, 2, requires_grad=True)
+for _shape in ((2, 3), (6,), (), (1,), (3, 1), (2,)):
+    _given = torch.ones(_shape)
+    assert "Mismatch in shape" in _said(lambda v=_given: (_w * 1).backward(v))
+_list, _two = torch.autograd.backward, [_w.sum(), _w.sum()]
+assert _said(lambda: _list(_two, 2 * [torch.ones(1)])) == raised[0]
+sum(_two).backward(retain_graph=True)
+assert torch.equal(_w.grad, torch.full((3, 2), 2.0))
+_w.grad = None
+_list(_two, 2 * [torch.ones(())])
+assert torch.equal(_w.grad, torch.full((3, 2), 2.0))
+# sphinx_gallery_end_ignore
+
+# %%
+# Earlier versions write *invalid gradient at index 0 - expected shape [] but got [1]*.
+#
+# - **The loss is one number:** pass nothing. ``sum(losses).backward()`` takes the place of
+#   ``torch.autograd.backward(losses, [torch.ones(1)] * n)``.
+# - **One for each GPU,** as in ``loss.backward(torch.ones(n_gpus))``: write ``loss.mean().backward()``.
+# - **The output has several numbers,** as in a gradient penalty: ``torch.ones_like(output)`` has its shape and its device.
+# - **A sign is meant,** as in a WGAN with ``real.backward(mone)`` and ``fake.backward(one)``. Code for PyTorch 0.3 had no
+#   tensors of the shape ``[]``. Put the sign into the loss:
+
+critic = nn.Linear(1, 1)
+real = critic(torch.tensor([[1.0], [2.0]])).mean()
+fake = critic(torch.tensor([[3.0], [5.0]])).mean()
+(fake - real).backward()
+print("critic.weight.grad:", critic.weight.grad)
+
+# sphinx_gallery_start_ignore
+assert critic.weight.grad == 4 - 1.5
+critic.weight.grad = None
+critic(torch.tensor([[1.0], [2.0]])).mean().backward(torch.tensor(-1.0))
+critic(torch.tensor([[3.0], [5.0]])).mean().backward(torch.tensor(1.0))
+assert critic.weight.grad == 4 - 1.5
+assert "is not iterable" in _said(lambda: _w.sum().backward(-1.0), TypeError)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``loss.backward(-1.0)`` says *'float' object is not iterable*: write ``(-loss).backward()``.
+#
+# **A gradient written to** ``.grad`` must have the shape of its tensor. ``nn.Linear(3, 2)`` has a weight of shape ``[2, 3]``:
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    layer = nn.Linear(3, 2)
+    layer.weight.grad = torch.ones(3, 2)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and raised[0].startswith(
+    "attempting to assign a gradient of size '[3, 2]' to a tensor of size '[2, 3]'"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Transpose it, or look for the layer that it belongs to: code that copies gradients from one model to another by position can
+# pair the wrong parameters.
+#
 # What not to do
 # --------------
 # **Pass ones and go on.** ``losses.backward(torch.ones_like(losses))`` is the gradient of the sum. Here it is four times the
@@ -182,21 +276,17 @@ print("gradient:", predictions.grad.flatten())
 
 # sphinx_gallery_start_ignore
 assert losses.shape == (4, 4) and losses.mean() == 10 and predictions.grad.any()
+assert ((predictions.squeeze(1) - targets) ** 2).mean() == 0
+_v = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+assert _v.reshape(3, 2)[0].tolist() == [1, 2] and _v.T[0].tolist() == [1, 4]
 # sphinx_gallery_end_ignore
 
 # %%
-# All predictions are right, but the mean and the gradient are not 0. With equal shapes both are 0:
-
-losses = (predictions.squeeze(1) - targets) ** 2
-(gradient,) = torch.autograd.grad(losses.mean(), predictions)
-print("shape:", losses.shape, " mean:", losses.mean().item())
-print("gradient:", gradient.flatten())
-
-# sphinx_gallery_start_ignore
-assert losses.shape == (4,) and losses.mean() == 0 and not gradient.any()
-# sphinx_gallery_end_ignore
-
-# %%
+# All predictions are right, and the mean is not 0. ``predictions.squeeze(1)`` has the shape of the targets, and gives 0.
+#
+# **Reshape the weights until they fit.** Weights of shape ``[2, 3]`` for an output of shape ``[3, 2]`` are most likely
+# transposed: ``v.reshape(3, 2)`` puts the numbers into the wrong places, and ``v.T`` into the right ones.
+#
 # Messages that are close to this one
 # -----------------------------------
 # The number must be real. For a complex one, take ``abs()`` or ``real``. ``torch.func.grad`` has
@@ -222,7 +312,6 @@ assert "only for real scalar outputs but got torch.complex64" in raised[0]
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: backward of a vector, and its ``gradient=``.
-# - :ref:`sphx_glr_gallery_errors_gradient_shape.py`: the next message, if ``gradient=`` has the wrong shape.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: predictions and targets that are broadcast by mistake.
 # - In PyTorch's reference: `torch.autograd.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html>`__.

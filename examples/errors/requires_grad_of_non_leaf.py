@@ -104,9 +104,16 @@ print("body:", body.weight.grad is not None, " head:", head.weight.grad is not N
 
 # sphinx_gallery_start_ignore
 assert body.weight.grad is not None and head.weight.grad is None
+_normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
+assert _said(lambda: setattr(_normed.weight, "requires_grad", False)) == message
+_normed.requires_grad_(False)
+assert not _normed.weight.requires_grad and not _normed(x).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
+# **A weight is computed,** by ``weight_norm``, LoRA merging or FSDP, and ``layer.weight.requires_grad = False`` raises. Freeze
+# what it is computed from: ``layer.requires_grad_(False)``. With FSDP, freeze before you wrap the model.
+#
 # **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
 # assigning ``True`` raises:
 

@@ -181,7 +181,7 @@ assert _says(nn.BCELoss(), torch.full((2,), torch.nan), torch.ones(2)) == _betwe
 # sphinx_gallery_end_ignore
 
 # %%
-# A model that has a sigmoid already gives this for :ref:`NaN <sphx_glr_gallery_errors_loss_is_nan.py>`.
+# A model that has a sigmoid already gives this for :ref:`NaN <sphx_glr_gallery_debugging_finding_nans.py>`.
 #
 # On a GPU the error is ``CUDA error: device-side assert triggered``. Above it there are lines like this one, `from a public
 # issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:

@@ -136,6 +136,10 @@ for _last in (torch.relu, torch.sigmoid):
     _image[0] *= 2
     assert "modified by an inplace operation" in _says(_image.sum().backward)
 generator.zero_grad()
+_image = generator(torch.ones(4)).view(3, 2, 2)
+for _channel in _image.detach().clone():
+    _channel.mul_(2)
+assert torch.allclose(_image, generator(torch.ones(4)).view(3, 2, 2))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -143,10 +147,13 @@ generator.zero_grad()
 # <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
+# **For a picture or a log** nothing has to be recorded. If the write is in a library, such as the normalization of
+# torchvision's ``make_grid``, give it ``image.detach().clone()``.
+#
 # What not to do
 # --------------
-# **Write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the factors are missing
-# from the gradient.
+# **In training, write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the factors
+# are missing from the gradient.
 
 generator.zero_grad()
 image = generator(torch.ones(4)).view(3, 2, 2)

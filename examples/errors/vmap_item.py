@@ -272,7 +272,7 @@ assert not list(_bare.buffers())
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: where ``vmap`` saves a loop.
 # - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`, the same ``if`` under ``torch.compile``.
-# - :ref:`sphx_glr_gallery_errors_setup_context_missing.py`: ``vmap`` over your own Function.
+# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: ``vmap`` over your own Function.
 # - In PyTorch's reference: `limitations of vmap
 #   <https://docs.pytorch.org/docs/stable/func.ux_limitations.html#vmap-limitations>`__ and `patching batch norm
 #   <https://docs.pytorch.org/docs/stable/func.batch_norm.html>`__.

@@ -2,6 +2,12 @@ r"""
 ctx: save_for_backward, mark_dirty, needs_input_grad
 ====================================================
 
+.. index::
+   ! single: save_for_backward can only save variables, but argument 1 is of type int
+   ! single: save_for_backward can only save input or output tensors
+   ! single: number or shape needed in backward of a custom Function
+   ! single: list of tensors saved in a custom Function
+
 .. in-short::
 
    Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes
@@ -414,15 +420,7 @@ for _write in (lambda x: x.data.fill_(100), lambda x: x.detach().numpy().fill(10
 # sphinx_gallery_end_ignore
 
 # %%
-# **A number in** ``save_for_backward``. It takes tensors and ``None``, so keep 1.5 as an attribute.
-#
 # **An overwritten input that is not returned.** A tensor that you mark as dirty has to be an output:
-
-
-class SavesNumber(Power):
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(output, 1.5)
 
 
 class ReturnsCopy(Power):
@@ -435,25 +433,118 @@ class ReturnsCopy(Power):
         ctx.mark_dirty(*inputs)
 
 
-raised = []
-for function in (SavesNumber, ReturnsCopy):
-    try:
-        function.apply(torch.tensor(3.0, requires_grad=True) * 1)
-    except (TypeError, RuntimeError) as error:
-        raised.append(f"{function.__name__}: {type(error).__name__}: {error}")
-        print(textwrap.fill(raised[-1], 88))
+try:
+    ReturnsCopy.apply(torch.tensor(3.0, requires_grad=True) * 1)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", textwrap.fill(message, 74))
 
 # sphinx_gallery_start_ignore
-assert len(raised) == 2
-assert raised[0].startswith("SavesNumber: TypeError: save_for_backward can only save")
-assert (
-    raised[1].startswith("ReturnsCopy: RuntimeError:") and "not returned" in raised[1]
-)
+assert "not returned" in message
 # sphinx_gallery_end_ignore
 
 # %%
 # **An intermediate value in** ``save_for_backward``. This is allowed, but then :ref:`the second derivative
 # <sphx_glr_gallery_functions_double_backward.py>` can be wrong, without an error.
+
+# %%
+# save_for_backward can only save variables
+# -----------------------------------------
+# *Variables* is the old word for tensors. A number, a shape, a list or a NumPy array raises:
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+
+try:
+    Scaled.apply(torch.tensor(2.0, requires_grad=True), 3)
+except TypeError as error:
+    message = str(error)
+    print("TypeError:", message)
+
+# sphinx_gallery_start_ignore
+import traceback
+
+assert message.endswith("can only save variables, but argument 1 is of type int")
+
+
+def _saves(*values):
+    """What is said if a Function of the older form saves these values, and where."""
+
+    class Saving(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, *values)
+            return x.clone()
+
+    try:
+        Saving.apply(x)
+    except TypeError as error:
+        frames = [frame.name for frame in traceback.extract_tb(error.__traceback__)]
+        assert "forward" not in frames and str(error).startswith(message[:55])
+        return False
+    return True
+
+
+assert not any(map(_saves, (3, 2.0, x.shape, (x, x), [x], x.detach().numpy())))
+assert _saves(None)
+# sphinx_gallery_end_ignore
+
+# %%
+# The traceback ends at ``apply``. The line to change is in ``setup_context`` (or in a ``forward`` with ``ctx``): ``argument 1``
+# is counted from 0 there. Keep what is no tensor as an attribute, and return ``None`` as its gradient. For a list of tensors,
+# write ``forward(x, *weights)`` and ``Weighted.apply(x, *weights)``: ``apply`` does not look into a list, and a tensor inside
+# of one gets no gradient.
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        _, ctx.factor = inputs
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factor, None
+
+
+x = torch.tensor(2.0, requires_grad=True)
+Scaled.apply(x, 3).backward()
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert x.grad == 3
+
+
+class _Weighted(torch.autograd.Function):
+    @staticmethod
+    def forward(x, *weights):
+        return x * sum(weights)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, *weights = ctx.saved_tensors
+        return gradient * sum(weights), *[gradient * x for _ in weights]
+
+
+_weights = [torch.tensor(w, requires_grad=True) for w in (5.0, 7.0)]
+_grads = torch.autograd.grad(_Weighted.apply(x, *_weights), [x, *_weights])
+assert _grads == (12, 2, 2)
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

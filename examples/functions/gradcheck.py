@@ -2,6 +2,13 @@ r"""
 gradcheck: test a custom backward
 =================================
 
+.. index::
+   ! single: Jacobian mismatch for output 0 with respect to input 0
+   ! single: Backward is not reentrant
+   ! single: gradcheck fails
+   ! single: analytical and numerical gradients differ
+   ! single: gradcheck and float32
+
 .. in-short::
 
    ``torch.autograd.gradcheck(Sigmoid.apply, x)`` compares your ``backward`` with differences of function values. It returns
@@ -57,8 +64,8 @@ assert ((gradient - _slope).abs() > 1e-5 + 1e-3 * _slope.abs()).all()
 # is the numerical derivative. Your gradient may differ by ``atol + rtol * |numerical|``, with ``atol=1e-5`` and ``rtol=1e-3``.
 
 # %%
-# Run the check, read the message
-# -------------------------------
+# Jacobian mismatch for output 0 with respect to input 0
+# ------------------------------------------------------
 # ``gradcheck`` compares gradient and slope for each pair of an input and an output number, and raises if they do not agree:
 
 try:
@@ -109,11 +116,62 @@ try:
 except RuntimeError as error:
     message = str(error)
 assert "backward not multiplied by grad_output" in message
+
+
+def _said(function, *inputs, **options):
+    try:
+        gradcheck(function, inputs, **options)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+assert _said(lambda v: (v.float() ** 3).double(), x).startswith("Jacobian mismatch")
+assert _said(lambda v: v * v.detach(), x).startswith("Jacobian mismatch")
+_factor = x.detach().clone()
+assert not _said(lambda v: v * _factor, x)
+_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+_half = _said(torch.relu, _kink).partition("analytical")
+assert "0.5000" in _half[0] and "[[0.]]" in _half[2]
+
+
+class _Noisy(Sigmoid):
+    size = 1e-4
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        noise = 1 + _Noisy.size * torch.rand(2, dtype=torch.float64)
+        return Sigmoid.backward(ctx, grad_output) * noise
+
+
+assert _said(_Noisy.apply, x, nondet_tol=1e-6).startswith("Backward is not reentrant")
+_Noisy.size = 1e-10
+assert _said(_Noisy.apply, x).startswith("Backward is not reentrant")
+assert not _said(_Noisy.apply, x, nondet_tol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# With one output number, you may meet ``backward not multiplied by grad_output``: your ``backward`` got a gradient of zeros,
-# and returned something else. Often it forgot this factor.
+# The message names the first pair of an output and an input that differs. Look at *how* they differ:
+#
+# .. list-table::
+#    :header-rows: 1
+#
+#    * - you see
+#      - cause
+#    * - the same factor or sign in all numbers, or a transposed matrix
+#      - the formula
+#    * - a warning about double precision, or a function that converts to ``float32`` on the way
+#      - precision: see below
+#    * - huge numbers
+#      - ``forward`` draws random numbers
+#    * - numbers of ``numerical`` that are half of the others, at one point
+#      - a kink, as of ``relu`` at 0
+#    * - a part that is missing in ``analytical``
+#      - ``detach()``. If it is on purpose, give ``gradcheck`` a function that gets this part from outside.
+#    * - *backward not multiplied by grad_output*
+#      - ``backward`` got zeros and returned something else
+#    * - *Backward is not reentrant*
+#      - two runs of ``backward`` differ. If it is rounding, as in sums on a GPU, pass ``nondet_tol=1e-6``.
 
 # %%
 # Why float64: rounding against truncation

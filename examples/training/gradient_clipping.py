@@ -365,7 +365,7 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 # normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
 # Two errors that you may meet: :ref:`Attempting to unscale FP16 gradients <sphx_glr_gallery_errors_unscale_fp16.py>`, and
-# :ref:`a loss that is NaN <sphx_glr_gallery_errors_loss_is_nan.py>`.
+# :ref:`a loss that is NaN <sphx_glr_gallery_debugging_finding_nans.py>`.
 
 # %%
 # What people get wrong
