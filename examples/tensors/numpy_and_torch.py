@@ -266,7 +266,7 @@ tabulate_ways_back()
 # - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
 #   can be a copy, or share memory.
 # - ``tolist`` gives Python floats, and an array of those is ``float64``.
-# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`:
+# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_numpy_of_grad.py>`:
 #   ``x.cpu().numpy()``.
 #
 # To train the values of an array, write ``torch.tensor(a, requires_grad=True)``: a leaf with separate memory.
