@@ -8,6 +8,10 @@ Expected to have finished reduction in the prior iteration before starting a new
    ! single: Parameter indices which did not receive grad for rank 0
    ! single: 'DistributedDataParallel' object has no attribute, 'DataParallel' object has no attribute
    ! single: It looks like your LightningModule has parameters that were not used in producing the loss
+   ! single: find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters
+   ! single: Grad strides do not match bucket view strides
+   ! single: torch.distributed.elastic.multiprocessing.errors.ChildFailedError
+   ! single: subprocess.CalledProcessError: Command returned non-zero exit status 1, with accelerate launch
 
 .. in-short::
 
@@ -35,6 +39,11 @@ from torch.nn.parallel import DistributedDataParallel
 
 # sphinx_gallery_start_ignore
 # isort: split
+import os
+import re
+import tempfile
+import warnings
+
 from torch.nn.parallel import DataParallel
 
 try:
@@ -67,6 +76,9 @@ assert "did not receive grad for rank 0: 2 3" in message
 # %%
 # - *prior iteration*: the mistake is in the step before. The second ``forward`` raised.
 # - ``2 3``: positions in the list of the parameters that require a gradient, on this process.
+#
+# Lightning says it in its own words: *It looks like your LightningModule has parameters that were not used in producing the
+# loss returned by training_step*.
 #
 # How to find them
 # ----------------
@@ -160,7 +172,8 @@ for x in torch.rand(2, 8, 3):
 #
 # **A backward stopped half-way**, for example with *out of memory*, and your loop went on: end the run there.
 #
-# **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for.
+# **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for. In
+# Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``.
 
 
 class Branches(nn.Module):
@@ -222,8 +235,8 @@ assert _says(ZeroWeight(), _one) == ""
 # %%
 # Marked as ready twice
 # ---------------------
-# The opposite: a gradient comes twice in one step. Often the cause is a checkpoint with ``use_reentrant=True``, together with
-# ``find_unused_parameters=True``, or of one layer twice:
+# The opposite: a gradient comes twice in one step. It is ``backward`` that raises, and often the cause is a checkpoint with
+# ``use_reentrant=True``, together with ``find_unused_parameters=True``, or of one layer twice:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -265,7 +278,7 @@ assert _says(Twice(False), _one) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``use_reentrant=False``:
+# Use ``use_reentrant=False``. For a Trainer of Transformers it is ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 
 
 class Checkpointed(Net):
@@ -325,16 +338,150 @@ _model(_one).sum().backward()
 assert _reductions == [0]
 _model.module(_one).sum().backward()
 assert _reductions == [0]  # no average, if the wrapper was not called
-dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
 # Still call ``model(x)`` in training: ``model.module(x)`` would not average the gradients.
 #
-# What not to do
-# --------------
-# **Silence it first.** Switch ``find_unused_parameters=True`` on only if you expect the names in ``unused``. A forgotten layer
-# raises nothing then, and learns nothing.
+# Two warnings of DDP
+# -------------------
+# **Grad strides do not match bucket view strides.** Here a convolution with a kernel of 1 × 1 gets an input in the format
+# ``channels_last``:
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    images = torch.ones(2, 4, 5, 5).to(memory_format=torch.channels_last)
+    model = DistributedDataParallel(nn.Conv2d(4, 6, 1))
+    model(images).square().sum().backward()
+# sphinx_gallery_start_ignore
+warning = str(caught[0].message)
+print("UserWarning:", warning.partition(" (Triggered")[0])
+assert warning.startswith("Grad strides do not match bucket view strides.")
+assert "This is not an error, but may impair performance." in warning
+assert "[6, 4, 1, 1], strides() = [4, 1, 4, 4]" in warning
+assert "[6, 4, 1, 1], strides() = [4, 1, 1, 1]" in warning
+_grad = model.module.weight.grad
+_alone = nn.Conv2d(4, 6, 1)
+_alone.load_state_dict(model.module.state_dict())
+_alone(images).square().sum().backward()
+assert torch.allclose(_grad, _alone.weight.grad)
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradients are right: they are only copied once more. The strides differ where the size is 1, and no number is elsewhere.
+# You can leave it so. Or make the input contiguous before that layer, ``x.contiguous()``.
+#
+# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out. In each step
+# DDP searches the graph for nothing:
+
+# sphinx_gallery_start_ignore
+with tempfile.TemporaryFile("w+") as _file:
+    _saved = os.dup(2)
+    os.dup2(_file.fileno(), 2)
+    # sphinx_gallery_end_ignore
+    model = DistributedDataParallel(nn.Linear(3, 2), find_unused_parameters=True)
+    model(torch.ones(8, 3)).sum().backward()
+    # sphinx_gallery_start_ignore
+    os.dup2(_saved, 2)
+    _file.seek(0)
+    _log = _file.read()
+print("Warning:", _log.partition("Warning: ")[2].partition(" This flag")[0])
+assert (
+    "Warning: find_unused_parameters=True was specified in DDP constructor, but did not "
+    "find any unused parameters in the forward pass."
+) in _log
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# It warns after the first step. If a later step uses another branch, keep the argument.
+#
+# ChildFailedError and CalledProcessError
+# ---------------------------------------
+# ``torchrun`` and ``accelerate launch`` start your program and end with an error of their own if it fails. The cause stands
+# *above* their traceback. Here the second of two processes fails:
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torch.distributed import run
+
+program = """
+import os
+batches = [[1, 2], []]
+print(batches[int(os.environ["RANK"])][0])
+"""
+
+# sphinx_gallery_start_ignore
+_failed = []
+with tempfile.TemporaryFile("w+") as _file:
+    _saved = [os.dup(1), os.dup(2)]
+    os.dup2(_file.fileno(), 1)
+    os.dup2(_file.fileno(), 2)
+    try:
+        # sphinx_gallery_end_ignore
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "train.py")
+            file.write_text(program)
+            # torchrun --nproc-per-node=2 train.py
+            run.main(["--nproc-per-node=2", str(file)])
+    # sphinx_gallery_start_ignore
+    except Exception as error:
+        _failed.append(error)
+    os.dup2(_saved[0], 1)
+    os.dup2(_saved[1], 2)
+    _file.seek(0)
+    _log = _file.read()
+assert [type(error).__name__ for error in _failed] == ["ChildFailedError"]
+_cause = str(_failed[0]).partition("Root Cause")[2].splitlines()
+_own = [re.sub(r"pid: \d+", "pid: 1234", _line) for _line in _cause]
+print("IndexError:", _log.partition("IndexError: ")[2].splitlines()[0])
+print("...")
+print("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:")
+print("...")
+print("Root Cause" + _own[0])
+print(
+    *[_line.rstrip() for _line in _own if "rank" in _line or "exit" in _line], sep="\n"
+)
+assert "IndexError: list index out of range" in _log
+assert "train.py FAILED" in str(_failed[0]) and _own[0] == " (first observed failure):"
+assert any(_line.split() == ["rank", ":", "1", "(local_rank:", "1)"] for _line in _own)
+assert any("exitcode  : 1 (pid: 1234)" in _line for _line in _own)
+# sphinx_gallery_end_ignore
+
+# %%
+# Search the log from its *beginning* for the first ``Traceback``, and within it for the last line. With several processes, take
+# the one that *Root Cause (first observed failure)* names: others often fail later, because they wait for it. Without a
+# traceback, the exit code helps:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 26 74
+#
+#    * - exit code
+#      - what it means
+#    * - 1
+#      - An error of Python. Its traceback is above.
+#    * - -9
+#      - The system killed it: main memory ran out. Fewer workers, or load the model once.
+#    * - -11, -6
+#      - A crash outside of Python. Run with ``python -X faulthandler``.
+#    * - -15
+#      - The launcher ended it, because another process had failed.
+#    * - 2
+#      - Wrong arguments, or no such file. The line above says which.
+#
+# ``accelerate launch`` with one process says *subprocess.CalledProcessError: Command … returned non-zero exit status 1*, and
+# means the same. If the log has no traceback at all, run the program without the launcher: ``python train.py``.
 #
 # See also
 # --------
