@@ -345,7 +345,7 @@ assert _reductions == [0]  # no average, if the wrapper was not called
 #
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides.** Here a convolution with a kernel of 1 × 1 gets an input in the format
+# **Grad strides do not match bucket view strides.** Here a convolution of gray images gets them in the format
 # ``channels_last``:
 
 import torch
@@ -359,26 +359,32 @@ with warnings.catch_warnings(record=True) as caught:
     # sphinx_gallery_end_ignore
     if not dist.is_initialized():
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    images = torch.ones(2, 4, 5, 5).to(memory_format=torch.channels_last)
-    model = DistributedDataParallel(nn.Conv2d(4, 6, 1))
+    images = torch.ones(2, 1, 8, 8).to(memory_format=torch.channels_last)
+    model = DistributedDataParallel(nn.Conv2d(1, 6, 5))
     model(images).square().sum().backward()
 # sphinx_gallery_start_ignore
 warning = str(caught[0].message)
 print("UserWarning:", warning.partition(" (Triggered")[0])
 assert warning.startswith("Grad strides do not match bucket view strides.")
 assert "This is not an error, but may impair performance." in warning
-assert "[6, 4, 1, 1], strides() = [4, 1, 4, 4]" in warning
-assert "[6, 4, 1, 1], strides() = [4, 1, 1, 1]" in warning
+assert "[6, 1, 5, 5], strides() = [25, 1, 5, 1]" in warning
+assert "[6, 1, 5, 5], strides() = [25, 25, 5, 1]" in warning
 _grad = model.module.weight.grad
-_alone = nn.Conv2d(4, 6, 1)
+_alone = nn.Conv2d(1, 6, 5)
 _alone.load_state_dict(model.module.state_dict())
 _alone(images).square().sum().backward()
 assert torch.allclose(_grad, _alone.weight.grad)
+_depthwise = nn.Conv2d(4, 4, 3, groups=4)
+_depthwise(
+    torch.ones(2, 4, 8, 8).to(memory_format=torch.channels_last)
+).sum().backward()
+assert _depthwise.weight.grad.stride() != _depthwise.weight.stride()
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradients are right: they are only copied once more. The strides differ where the size is 1, and no number is elsewhere.
-# You can leave it so. Or make the input contiguous before that layer, ``x.contiguous()``.
+# The gradients are right: DDP copies them once more. The strides differ where the size is 1, so each number is at the same
+# place. You can leave it so. Or make the input contiguous before that layer: ``x.contiguous()``. Kernels of 1 × 1 and depthwise
+# convolutions are the usual ones.
 #
 # **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out. In each step
 # DDP searches the graph for nothing:
