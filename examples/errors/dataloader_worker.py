@@ -429,8 +429,30 @@ folder.cleanup()
 #
 # There appear to be leaked semaphore objects to clean up at shutdown
 # -------------------------------------------------------------------
-# Python says this at exit for what a process that was killed left behind. It is not the error: look above it for the traceback,
-# or for *killed* (memory) and *segmentation fault*. If the program ended as it should, you can ignore it.
+# Python says this for what a process that was ended from outside left behind. Here a program ends as it does when memory is
+# full:
+
+import re
+import subprocess
+import sys
+
+program = """
+import multiprocessing, os, signal
+lock = multiprocessing.get_context("spawn").Lock()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+print(re.search("UserWarning: .* shutdown", ended.stderr)[0])
+print("exit status", ended.returncode)
+
+# sphinx_gallery_start_ignore
+assert "There appear to be 1 leaked semaphore objects to clean up" in ended.stderr
+assert ended.returncode == -9
+# sphinx_gallery_end_ignore
+
+# %%
+# So it is not the error: look above it for a traceback, *Killed* or *segmentation fault*. If your program ended as it should,
+# you can ignore it.
 #
 # See also
 # --------

@@ -41,6 +41,8 @@ from torch.nn.parallel import DistributedDataParallel
 # isort: split
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import warnings
 
@@ -462,6 +464,12 @@ assert "IndexError: list index out of range" in _log
 assert "train.py FAILED" in str(_failed[0]) and _own[0] == " (first observed failure):"
 assert any(_line.split() == ["rank", ":", "1", "(local_rank:", "1)"] for _line in _own)
 assert any("exitcode  : 1 (pid: 1234)" in _line for _line in _own)
+_said = []
+try:  # as the launcher of accelerate does for one process
+    subprocess.run([sys.executable, "-c", "import sys; sys.exit(1)"], check=True)
+except subprocess.CalledProcessError as error:
+    _said.append(str(error))
+assert _said[0].endswith("returned non-zero exit status 1.")
 # sphinx_gallery_end_ignore
 
 # %%
