@@ -346,7 +346,7 @@ assert torch.allclose(traced(torch.full((4,), 0.1)), torch.full((4,), 0.5))
 # --------
 # - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what a recorded graph fixes, and what autograd's graph does not.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, for the NaN of ``torch.where``.
-# - :ref:`sphx_glr_gallery_errors_ambiguous_truth.py`: an ``if`` on a tensor with several elements.
+# - :ref:`sphx_glr_gallery_errors_not_a_single_element.py`: an ``if`` on a tensor with several elements.
 # - In PyTorch's reference: `graph breaks
 #   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.common_graph_breaks.html>`__ and
 #   `torch.cond <https://docs.pytorch.org/docs/stable/higher_order_ops/cond.html>`__.

@@ -7,6 +7,12 @@ DataLoader worker (pid(s) 1234) exited unexpectedly
    ! single: DataLoader worker is killed by signal: Bus error, out of shared memory in Docker
    ! single: Caught KeyError in DataLoader worker process 0
    ! single: An attempt has been made to start a new process, freeze_support
+   ! single: Can't pickle local object, in a DataLoader with num_workers on Windows
+   ! single: EOFError: Ran out of input
+   ! single: Cannot re-initialize CUDA in forked subprocess
+   ! single: To use CUDA with multiprocessing, you must use the 'spawn' start method
+   ! single: a dataset or collate_fn that moves tensors to the GPU fails with num_workers
+   ! single: resource_tracker: There appear to be leaked semaphore objects to clean up at shutdown
 
 .. in-short::
 
@@ -38,9 +44,12 @@ import runpy
 import tempfile
 import textwrap
 import traceback
+import warnings
+from unittest import mock
 
 from torch.utils.data import DataLoader, Dataset
 
+warnings.filterwarnings("ignore", "This process .* is multi-threaded")
 multiprocessing.set_start_method("fork", force=True)  # for the cells below
 folder = tempfile.TemporaryDirectory()
 
@@ -102,6 +111,29 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 
 # %%
 # The first message is the worker's, the second is your program's. The number of the process, here 1234, differs in each run.
+# Look for what is printed *above* this message:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - above it
+#      - what to do
+#    * - *An attempt has been made to start a new process*
+#      - ``if __name__ == "__main__":``, as below
+#    * - *Can't pickle local object*, *Ran out of input*
+#      - Move a function to the top level: see below.
+#    * - *is killed by signal: Killed*
+#      - Memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
+#    * - *is killed by signal: Bus error*
+#      - Shared memory is full, in which batches travel. Start a container with ``--shm-size=8g`` or ``--ipc=host``
+#        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
+#    * - *Caught KeyError in DataLoader worker process 0*
+#      - Your ``__getitem__`` raised: see below.
+#    * - *Cannot re-initialize CUDA in forked subprocess*
+#      - Leave the GPU to the training loop: see below.
+#    * - nothing, or *Segmentation fault*
+#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. Your own process now crashes, and prints the line.
 #
 # Why
 # ---
@@ -109,44 +141,6 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # loop over the loader and wants workers of its own. Python refuses this. What is below ``if __name__ == "__main__":`` is not
 # run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
 #
-# A worker can also be ended from outside. Linux sends the signal *Killed* to a process when memory runs out, and *Bus error*
-# when the shared memory is full, in which batches travel. Here the worker sends each of the two to itself:
-
-import os
-import signal
-import time
-
-
-class Ends(Dataset):
-    def __init__(self, number):
-        self.number = number
-
-    def __len__(self):
-        return 4
-
-    def __getitem__(self, index):
-        time.sleep(0.5)
-        os.kill(os.getpid(), self.number)
-
-
-# varies: Each process has its own number.
-messages = []
-for number in (signal.SIGKILL, signal.SIGBUS):
-    try:
-        next(iter(DataLoader(Ends(number), num_workers=1)))
-    except RuntimeError as error:
-        messages.append(str(error.__cause__ or error))
-        print(messages[-1])
-
-# sphinx_gallery_start_ignore
-assert (
-    _numbered(messages[0])
-    == "DataLoader worker (pid 1234) is killed by signal: Killed."
-)
-assert "is killed by signal: Bus error. It is possible that dataloader's" in messages[1]
-# sphinx_gallery_end_ignore
-
-# %%
 # Memory grows with the number of workers, since each one loads batches ahead, 2 by default:
 
 import matplotlib.pyplot as plt
@@ -169,7 +163,34 @@ ax.set(title="Batches loaded ahead")
 ax.invert_yaxis()
 
 # sphinx_gallery_start_ignore
+import signal
+import time
+
 assert ahead == [2, 4, 8, 2]
+
+
+class _Ends(Dataset):
+    def __init__(self, number):
+        self.number = number
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        time.sleep(0.5)
+        os.kill(os.getpid(), self.number)
+
+
+_messages, _saved = [], os.dup(2)
+os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # where the worker says so, too
+for _number in (signal.SIGKILL, signal.SIGBUS):
+    try:
+        next(iter(DataLoader(_Ends(_number), num_workers=1)))
+    except RuntimeError as error:
+        _messages.append(_numbered(error.__cause__ or error))
+os.dup2(_saved, 2)
+assert _messages[0] == "DataLoader worker (pid 1234) is killed by signal: Killed."
+assert "is killed by signal: Bus error. It is possible that" in _messages[1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -197,18 +218,76 @@ assert "loader" in _seen and "batch" not in _seen
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Killed**: fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
-# - **Bus error**: a container often has little shared memory. Start it with ``--shm-size=8g`` or ``--ipc=host``
-#   (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__), or use fewer workers.
-# - **Segmentation fault**, or no reason at all: run with ``num_workers=0`` and ``python -X faulthandler train.py``. If your
-#   dataset crashes, your own process now does, and Python prints the line.
-# - **A notebook** under Windows or macOS: a spawned worker does not find a class that only the notebook has. Put your dataset
-#   class into a file, and import it.
+# In a notebook under Windows or macOS, put your dataset class into a file, and import it.
 #
-# **Caught KeyError in DataLoader worker process 0** is another case: the worker lives, and your ``__getitem__`` or
-# ``collate_fn`` raised. The last line says what. Often it is a filtered pandas table, which keeps the old row labels:
+# Can't pickle local object, and EOFError: Ran out of input
+# ---------------------------------------------------------
+# A spawned worker is sent the dataset and the ``collate_fn`` as a pickle. A ``lambda``, and a function or class inside of
+# another function, has no name that the worker could import:
+
+from torch.utils.data import DataLoader
+
+# sphinx_gallery_start_ignore
+raised = []
+warnings.filterwarnings("ignore", "Got pickle error")
+try:
+    # sphinx_gallery_end_ignore
+    def make_loader(scale):
+        def collate(samples):
+            return [scale * sample for sample in samples]
+
+        options = {"num_workers": 1, "multiprocessing_context": "spawn"}
+        return DataLoader(range(4), batch_size=2, collate_fn=collate, **options)
+
+    for batch in make_loader(10):
+        print(batch)
+# sphinx_gallery_start_ignore
+except Exception as error:  # its class depends on the version of Python
+    raised.append(str(error))
+    traceback.clear_frames(error.__traceback__)
+    print(f"{type(error).__name__}:", error)
+assert "local object" in raised[0] and "make_loader.<locals>.collate" in raised[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# Below it stands *EOFError: Ran out of input*: the worker's words, who got no pickle. The message to read is the one of your
+# program. Give the function a place at the top level of the file, and its data as arguments:
+
+from functools import partial
+
+
+def collate(scale, samples):
+    return [scale * sample for sample in samples]
+
+
+loader = DataLoader(range(4), batch_size=2, collate_fn=partial(collate, 10))
+print(*loader)
+
+# sphinx_gallery_start_ignore
+import pickle
+
+assert pickle.loads(pickle.dumps(partial(collate, 10)))([1]) == [10]
+_said = []
+try:
+    pickle.loads(b"")
+except EOFError as error:
+    _said.append(str(error))
+assert _said == ["Ran out of input"]
+# sphinx_gallery_end_ignore
+
+# %%
+# - **A transform with a lambda**: write a function, or a class with ``__call__``.
+# - **An open file, a database, an h5py file** in the dataset: open it in ``__getitem__``, at the first call.
+# - **Ran out of input from torch.load or pickle.load** is another case: the file is empty. It was cut off when it was saved, or
+#   is still being written.
+#
+# Caught KeyError in DataLoader worker process 0
+# ----------------------------------------------
+# The worker lives, and your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a filtered pandas
+# table, which keeps the old row labels:
 
 import pandas as pd
+from torch.utils.data import DataLoader, Dataset
 
 # sphinx_gallery_start_ignore
 caught = []
@@ -234,17 +313,11 @@ try:
 # sphinx_gallery_start_ignore
 except KeyError as error:
     caught = str(error.args[0]).strip().splitlines()
-    traceback.clear_frames(
-        error.__traceback__
-    )  # frees the loader, which ends its worker
+    # frees the loader, which ends its worker
+    traceback.clear_frames(error.__traceback__)
     print(f"KeyError: {caught[0]}", caught[1], "...", caught[-1], sep="\n")
 assert caught[0] == "Caught KeyError in DataLoader worker process 0."
 assert caught[-1] == "KeyError: 0"
-try:  # without workers it is the plain message
-    next(iter(DataLoader(train)))
-except KeyError as error:
-    caught.append(str(error))
-assert caught[-1] == "0"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -262,21 +335,129 @@ print(values)
 
 # sphinx_gallery_start_ignore
 assert values == [0.3, 0.4]
+# sphinx_gallery_end_ignore
+
+# %%
+# Cannot re-initialize CUDA in forked subprocess
+# ----------------------------------------------
+# ``fork``, the default of Linux up to Python 3.13, copies your program into the worker. CUDA's state is copied, too, and is not
+# valid in another process:
+
+# This needs a GPU.
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+# sphinx_gallery_start_ignore
+_program = os.getpid()
+_after_cuda = mock.patch("torch.cuda._is_in_bad_fork", lambda: os.getpid() != _program)
+_after_cuda.start()  # as if the program had used the GPU before it forked
+try:
+    # sphinx_gallery_end_ignore
+    class Images(Dataset):
+        images = torch.ones(8, 3)
+
+        def __len__(self):
+            return len(self.images)
+
+        def __getitem__(self, i):
+            return self.images[i].to("cuda")
+
+    device = "cuda"
+    # sphinx_gallery_start_ignore
+    device = "cpu"
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(3, 1).to(device)
+    for batch in DataLoader(Images(), num_workers=2):
+        model(batch)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    message = str(error)
+    first, *_, last = message.strip().splitlines()
+    print("RuntimeError:", first)
+    print("  ...")
+    print(last)
+    error.with_traceback(None)  # it holds the loader, which else waits 5 s for a worker
+assert "in _lazy_init" in message and "in __getitem__" in message
+assert first == "Caught RuntimeError in DataLoader worker process 0."
+assert last == (
+    "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with "
+    "multiprocessing, you must use the 'spawn' start method"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# This site is built without a GPU. A hidden part makes PyTorch believe that the program used CUDA before it forked its workers.
+# The message is PyTorch's own. The lines above ``_lazy_init`` show which of your lines asked for the GPU: ``__getitem__``, a
+# ``collate_fn``, or a model that prepares the samples. *CUDA error: initialization error* is the same problem. Return tensors
+# on the CPU, and move whole batches in the training loop:
 
 
-_again = Rows(table[table["part"] == "train"].reset_index(drop=True))
-assert [x.item() for x in DataLoader(_again)] == [0.3, 0.4]
+class Images(Dataset):
+    images = torch.ones(8, 3)
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, i):
+        return self.images[i]
+
+
+device = "cuda" if torch.cuda.is_available() else "cpu"
+for batch in DataLoader(Images(), num_workers=2):
+    batch = batch.to(device)
+print(batch.device)
+
+# sphinx_gallery_start_ignore
+_after_cuda.stop()
+_said = []
+try:
+    multiprocessing.set_start_method("spawn")
+except RuntimeError as error:
+    _said.append(str(error))
+assert _said == ["context has already been set"]
 folder.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# What not to do
-# --------------
-# **Do not stay at num_workers=0.** Run one epoch with it to see the real error. Fix that, and set the workers again.
+# - **Your own processes need the GPU**: start them with ``mp.get_context("spawn").Process(...)`` or ``mp.spawn``, below ``if
+#   __name__ == "__main__":``. ``set_start_method`` says *context has already been set* if another import came first.
+# - **vLLM and other libraries** have a setting: ``VLLM_WORKER_MULTIPROC_METHOD=spawn`` (`FastChat#3507
+#   <https://github.com/lm-sys/FastChat/issues/3507>`__). Even ``torch.cuda.is_available()`` before the fork can be enough
+#   (`vllm#15681 <https://github.com/vllm-project/vllm/issues/15681>`__).
+# - **spawn, to keep .to("cuda") in a dataset**: each worker then takes memory on the GPU, and samples go there one by one.
+#
+# There appear to be leaked semaphore objects to clean up at shutdown
+# -------------------------------------------------------------------
+# Python says this for what a process that was ended from outside left behind. Here a program ends as it does when memory is
+# full:
+
+import re
+import subprocess
+import sys
+
+program = """
+import multiprocessing, os, signal
+lock = multiprocessing.get_context("spawn").Lock()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+print(re.search("UserWarning: .* shutdown", ended.stderr)[0])
+print("exit status", ended.returncode)
+
+# sphinx_gallery_start_ignore
+assert "There appear to be 1 leaked semaphore objects to clean up" in ended.stderr
+assert ended.returncode == -9
+# sphinx_gallery_end_ignore
+
+# %%
+# So it is not the error: look above it for a traceback, *Killed* or *segmentation fault*. If your program ended as it should,
+# you can ignore it.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker shares with your program.
-# - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`, which arrives as *Caught RuntimeError*.
+# - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`: samples that do not make a batch.
+# - :ref:`sphx_glr_gallery_errors_ddp_finished_reduction.py`: messages of ``torchrun`` and ``accelerate launch``.
 # - In PyTorch's reference: `multi-process data loading
 #   <https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading>`__.

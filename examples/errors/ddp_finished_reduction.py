@@ -10,6 +10,10 @@ Expected to have finished reduction in the prior iteration before starting a new
    ! single: It looks like your LightningModule has parameters that were not used in producing the loss
    ! single: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor
    ! single: The AccumulateGrad node's stream does not match the stream of the node that produced the incoming gradient
+   ! single: find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters
+   ! single: Grad strides do not match bucket view strides
+   ! single: torch.distributed.elastic.multiprocessing.errors.ChildFailedError
+   ! single: subprocess.CalledProcessError: Command returned non-zero exit status 1, with accelerate launch
 
 .. in-short::
 
@@ -37,6 +41,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 # sphinx_gallery_start_ignore
 # isort: split
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
 from torch.nn.parallel import DataParallel
 
 try:
@@ -164,7 +175,8 @@ for x in torch.rand(2, 8, 3):
 #
 # **A backward stopped half-way**, for example with *out of memory*, and your loop went on: end the run there.
 #
-# **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for.
+# **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for. In
+# Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``.
 
 
 class Branches(nn.Module):
@@ -226,8 +238,8 @@ assert _says(ZeroWeight(), _one) == ""
 # %%
 # Marked as ready twice
 # ---------------------
-# The opposite: a gradient comes twice in one step. Often the cause is a checkpoint with ``use_reentrant=True``, together with
-# ``find_unused_parameters=True``, or of one layer twice:
+# The opposite: a gradient comes twice in one step. It is ``backward`` that raises, and often the cause is a checkpoint with
+# ``use_reentrant=True``, together with ``find_unused_parameters=True``, or of one layer twice:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -269,7 +281,7 @@ assert _says(Twice(False), _one) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``use_reentrant=False``:
+# Use ``use_reentrant=False``. For a Trainer of Transformers it is ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 
 
 class Checkpointed(Net):
@@ -393,10 +405,77 @@ assert _said == [True]
 register_fsdp_forward_method(_net, "generate")
 _net.generate(_one).sum().backward()
 assert _net.head.weight.grad.full_tensor().any()
+# sphinx_gallery_end_ignore
+
+# %%
+# Two warnings of DDP
+# -------------------
+# **Grad strides do not match bucket view strides.** Here a convolution of gray images gets them in the format
+# ``channels_last``:
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    if not dist.is_initialized():
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    images = torch.ones(2, 1, 8, 8).to(memory_format=torch.channels_last)
+    model = DistributedDataParallel(nn.Conv2d(1, 6, 5))
+    model(images).square().sum().backward()
+# sphinx_gallery_start_ignore
+warning = str(caught[0].message)
+print("UserWarning:", warning.partition(" (Triggered")[0])
+assert warning.startswith("Grad strides do not match bucket view strides.")
+assert "This is not an error, but may impair performance." in warning
+assert "[6, 1, 5, 5], strides() = [25, 1, 5, 1]" in warning
+assert "[6, 1, 5, 5], strides() = [25, 25, 5, 1]" in warning
+_grad = model.module.weight.grad
+_alone = nn.Conv2d(1, 6, 5)
+_alone.load_state_dict(model.module.state_dict())
+_alone(images).square().sum().backward()
+assert torch.allclose(_grad, _alone.weight.grad)
+_depthwise = nn.Conv2d(4, 4, 3, groups=4)
+_depthwise(
+    torch.ones(2, 4, 8, 8).to(memory_format=torch.channels_last)
+).sum().backward()
+assert _depthwise.weight.grad.stride() != _depthwise.weight.stride()
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradients are right: DDP copies them once more. The strides differ where the size is 1, so each number is at the same
+# place. You can leave it so. Or make the input contiguous before that layer: ``x.contiguous()``. Kernels of 1 × 1 and depthwise
+# convolutions are the usual ones.
+#
+# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out. In each step
+# DDP searches the graph for nothing:
+
+# sphinx_gallery_start_ignore
+with tempfile.TemporaryFile("w+") as _file:
+    _saved = os.dup(2)
+    os.dup2(_file.fileno(), 2)
+    # sphinx_gallery_end_ignore
+    model = DistributedDataParallel(nn.Linear(3, 2), find_unused_parameters=True)
+    model(torch.ones(8, 3)).sum().backward()
+    # sphinx_gallery_start_ignore
+    os.dup2(_saved, 2)
+    _file.seek(0)
+    _log = _file.read()
+print("Warning:", _log.partition("Warning: ")[2].partition(" This flag")[0])
+assert (
+    "Warning: find_unused_parameters=True was specified in DDP constructor, but did not "
+    "find any unused parameters in the forward pass."
+) in _log
 dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
+# It warns after the first step. If a later step uses another branch, keep the argument.
+#
 # AccumulateGrad node's stream does not match
 # -------------------------------------------
 # A warning on a GPU. It goes on with needless synchronization and with CUDA graphs, and says nothing of wrong gradients:
@@ -407,6 +486,90 @@ dist.destroy_process_group()
 #
 # The node was made on another stream: DDP makes them when it wraps the model, and a loss that you keep holds those of an
 # earlier step. Wrap the model under the stream of the forward pass, and keep ``loss.item()`` instead of ``loss``.
+#
+# ChildFailedError and CalledProcessError
+# ---------------------------------------
+# ``torchrun`` and ``accelerate launch`` start your program and end with an error of their own if it fails. The cause stands
+# *above* their traceback. Here the second of two processes fails:
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from torch.distributed import run
+
+program = """
+import os
+batches = [[1, 2], []]
+print(batches[int(os.environ["RANK"])][0])
+"""
+
+# sphinx_gallery_start_ignore
+_failed = []
+with tempfile.TemporaryFile("w+") as _file:
+    _saved = [os.dup(1), os.dup(2)]
+    os.dup2(_file.fileno(), 1)
+    os.dup2(_file.fileno(), 2)
+    try:
+        # sphinx_gallery_end_ignore
+        with TemporaryDirectory() as folder:
+            file = Path(folder, "train.py")
+            file.write_text(program)
+            # torchrun --nproc-per-node=2 train.py
+            run.main(["--nproc-per-node=2", str(file)])
+    # sphinx_gallery_start_ignore
+    except Exception as error:
+        _failed.append(error)
+    os.dup2(_saved[0], 1)
+    os.dup2(_saved[1], 2)
+    _file.seek(0)
+    _log = _file.read()
+assert [type(error).__name__ for error in _failed] == ["ChildFailedError"]
+_cause = str(_failed[0]).partition("Root Cause")[2].splitlines()
+_own = [re.sub(r"pid: \d+", "pid: 1234", _line) for _line in _cause]
+print("IndexError:", _log.partition("IndexError: ")[2].splitlines()[0])
+print("...")
+print("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:")
+print("...")
+print("Root Cause" + _own[0])
+print(
+    *[_line.rstrip() for _line in _own if "rank" in _line or "exit" in _line], sep="\n"
+)
+assert "IndexError: list index out of range" in _log
+assert "train.py FAILED" in str(_failed[0]) and _own[0] == " (first observed failure):"
+assert any(_line.split() == ["rank", ":", "1", "(local_rank:", "1)"] for _line in _own)
+assert any("exitcode  : 1 (pid: 1234)" in _line for _line in _own)
+_said = []
+try:  # as the launcher of accelerate does for one process
+    subprocess.run([sys.executable, "-c", "import sys; sys.exit(1)"], check=True)
+except subprocess.CalledProcessError as error:
+    _said.append(str(error))
+assert _said[0].endswith("returned non-zero exit status 1.")
+# sphinx_gallery_end_ignore
+
+# %%
+# Search the log from its *beginning* for the first ``Traceback``, and within it for the last line. With several processes, take
+# the one that *Root Cause (first observed failure)* names: others often fail later, because they wait for it. Without a
+# traceback, the exit code helps:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 26 74
+#
+#    * - exit code
+#      - what it means
+#    * - 1
+#      - An error of Python. Its traceback is above.
+#    * - -9
+#      - The system killed it: main memory ran out. Fewer workers, or load the model once.
+#    * - -11, -6
+#      - A crash outside of Python. Run with ``python -X faulthandler``.
+#    * - -15
+#      - The launcher ended it, because another process had failed.
+#    * - 2
+#      - Wrong arguments, or no such file. The line above says which.
+#
+# ``accelerate launch`` with one process says *subprocess.CalledProcessError: Command … returned non-zero exit status 1*, and
+# means the same. If the log has no traceback at all, run the program without the launcher: ``python train.py``.
 #
 # What not to do
 # --------------

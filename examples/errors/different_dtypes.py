@@ -6,6 +6,11 @@ mat1 and mat2 must have the same dtype, but got Double and Float
    ! single: expected scalar type Float but found Double
    ! single: Input type (double) and bias type (float) should be the same
    ! single: data from NumPy or pandas is float64
+   ! single: expected dtype float for `end` but got dtype double
+   ! single: optimizer.step() fails after model.double(), model.half() or model.bfloat16()
+   ! single: expected dtype float for end but got dtype c10::BFloat16
+   ! single: lerp of an EMA in float32 and a model in bfloat16
+   ! single: Half and Float in one model, with LoRA or in a pipeline of diffusers
 
 .. in-short::
 
@@ -45,7 +50,26 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 # sphinx_gallery_end_ignore
 
 # %%
-# Here *mat1* is what you passed, and *mat2* is the weight. The names of the types come from C++:
+# Here *mat1* is what you passed, and *mat2* is the weight. Look for the last frame of the traceback that is not PyTorch's:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 42 58
+#
+#    * - the frame
+#      - what to fix
+#    * - ``forward``, and *Double and Float*
+#      - The data: ``.float()``, as below.
+#    * - ``forward``, and *Half* or *BFloat16 and Float*
+#      - Part of the model was converted. See the list below.
+#    * - ``generate`` or an evaluation, after a training that ran
+#      - Training ran under ``autocast``. Use it here, too.
+#    * - ``backward`` of your own Function
+#      - ``custom_fwd`` and ``custom_bwd``, see below.
+#    * - ``optimizer.step()``
+#      - *expected dtype float for end*, see below.
+#
+# The names of the types come from C++:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -193,18 +217,138 @@ assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
 # %%
 # - **The input should follow the model**, which may be in half precision: ``x = x.to(next(model.parameters()).dtype)``.
 # - **Integers**, such as images of ``uint8``: ``x.float() / 255``.
-# - **Half and Float in one model**: one part was converted with ``.half()`` and the rest was not. Convert the whole model, or
-#   none of it and use :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+# - **Half and Float in one model**: one part was loaded in ``float16``, and an adapter or a head was made in ``float32``. To
+#   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
+#   model only, convert all of it: ``model.half()``, or ``torch_dtype=torch.float16`` for each part of a pipeline.
 # - **In the backward of your own Function**: autocast is off there. Put ``@torch.amp.custom_fwd(device_type="cuda")`` on
 #   ``forward`` and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``.
 #
-# What not to do
-# --------------
-# **Do not convert the model to double to fit the data.** ``float32`` keeps about seven digits, and most models need no more for
-# training. Use ``float64`` where you need more digits, as ``gradcheck`` does.
+# Do not convert the model to double to fit the data: ``float32`` keeps about seven digits, and most models need no more.
+# ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from then on, in other people's code too.
 #
-# **Do not set the default type to double.** ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from
-# then on without ``dtype=``, in other people's code too.
+# expected dtype float for \`end\` but got dtype double
+# -----------------------------------------------------
+# ``optimizer.step()`` raises it. Adam keeps a running mean of each gradient, and the model was converted after a step:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.Adam(model.parameters())
+    for dtype in (torch.float32, torch.float64):
+        model.to(dtype)
+        optimizer.zero_grad()
+        model(torch.rand(8, 3, dtype=dtype)).square().mean().backward()
+        optimizer.step()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    said.append(str(error))
+    print("RuntimeError:", error)
+assert said[-1] == "expected dtype float for `end` but got dtype double"
+
+
+def _after(convert, make, reload=False):
+    """What the second step says if the model is converted in between, or the types of the state."""
+    net = nn.Linear(3, 1)
+    steps = make(net.parameters())
+    for convert_to in (torch.float32, convert):
+        net.to(convert_to)
+        if reload:
+            steps.load_state_dict(steps.state_dict())
+        steps.zero_grad()
+        net(torch.ones(8, 3, dtype=convert_to)).sum().backward()
+        try:
+            steps.step()
+        except RuntimeError as error:
+            return str(error)
+    state = steps.state[net.weight]
+    return {number.dtype for name, number in state.items() if name != "step"}
+
+
+for _type, _name in (
+    (torch.float64, "double"),
+    (torch.float16, "c10::Half"),
+    (torch.bfloat16, "c10::BFloat16"),
+):
+    for _make in (torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam):
+        _said = f"expected dtype float for `end` but got dtype {_name}"
+        assert _after(_type, _make) == _said
+        assert _after(_type, _make, reload=True) == {_type}
+assert _after(torch.float64, lambda p: torch.optim.Adam(p, fused=True)) == (
+    "expected scalar type Double but found Float"
+)
+for _make in (
+    lambda p: torch.optim.SGD(p, 0.1, momentum=0.9),
+    torch.optim.RMSprop,
+    torch.optim.Adagrad,
+):
+    assert _after(torch.float64, _make) == {torch.float32}  # in silence
+# sphinx_gallery_end_ignore
+
+# %%
+# ``float`` is the type of the running mean, ``double`` that of the gradient. ``end`` is an argument of ``torch.lerp``. The best
+# order is: first the type, then the optimizer, then its state from a file. In the middle of a training, load the state into the
+# same optimizer, which converts it to the type of the weights:
+
+model = nn.Linear(3, 1)
+optimizer = torch.optim.Adam(model.parameters())
+for dtype in (torch.float32, torch.float64):
+    model.to(dtype)
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.zero_grad()
+    model(torch.rand(8, 3, dtype=dtype)).square().mean().backward()
+    optimizer.step()
+print(optimizer.state[model.weight]["exp_avg"].dtype)
+
+# sphinx_gallery_start_ignore
+assert optimizer.state[model.weight]["exp_avg"].dtype == torch.float64
+assert optimizer.state[model.weight]["step"] == 2
+# sphinx_gallery_end_ignore
+
+# %%
+# ``float16`` would turn small squares into 0. To compute in half precision, do not convert the model: use ``autocast``. SGD
+# with momentum raises nothing, and keeps its state in the old type.
+#
+# **An average of weights** (EMA) in ``float32``, of a model in ``bfloat16``, says the same. Convert the weight, not the
+# average:
+
+average, weight = torch.zeros(3), torch.ones(3, dtype=torch.bfloat16)
+average.lerp_(weight.to(average.dtype), 0.01)
+print(average)
+
+# sphinx_gallery_start_ignore
+try:
+    average.lerp_(weight, 0.01)
+except RuntimeError as error:
+    said.append(str(error))
+assert said[-1] == "expected dtype float for `end` but got dtype c10::BFloat16"
+assert torch.allclose(average, torch.full((3,), 0.01))
+_model = nn.Linear(2, 2).bfloat16()
+_average = torch.optim.swa_utils.AveragedModel(
+    nn.Linear(2, 2), avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)
+)
+for _ in range(2):
+    _average.update_parameters(_model)
+assert _average.module.weight.dtype == torch.float32
+# a part in float16 and a part that learns in float32, under autocast
+_base, _adapter = nn.Linear(3, 3).half().requires_grad_(False), nn.Linear(3, 3)
+_x = torch.rand(2, 3)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    (_base(_x) + _adapter(_x)).float().square().sum().backward()
+assert _adapter.weight.grad.dtype == torch.float32
+_before = []
+try:
+    _adapter(_base(_x.half()))
+except RuntimeError as error:
+    _before.append(str(error))
+assert _before == ["mat1 and mat2 must have the same dtype, but got Half and Float"]
+# sphinx_gallery_end_ignore
+
+# %%
+# With PyTorch's ``AveragedModel`` it is ``avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)``.
 #
 # See also
 # --------

@@ -133,7 +133,7 @@ assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 
 # %%
 # **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows. Rows of
-# zeros would count as samples.
+# zeros would count as samples. If the images have another size than the buffer, resize them, or do without the buffer.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
 

@@ -7,11 +7,17 @@ Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to hav
    ! single: expected input to have 3 channels, but got 224 channels instead
    ! single: Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [28, 28]
    ! single: PNG images have 4 channels
+   ! single: Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 5). Kernel size can't be greater
+   ! single: Calculated output size: (512x0x0). Output size is too small
+   ! single: images are too small for the network
+   ! single: LeNet for images of 28 x 28
+   ! single: max_pool1d() Invalid computed output size: 0
 
 .. in-short::
 
    The convolution was made for 3 channels, and your input has 1: gray images. Make the layer for 1 channel. If the network is
-   trained, repeat the gray channel instead: ``images.expand(-1, 3, -1, -1)``.
+   trained, repeat the gray channel instead: ``images.expand(-1, 3, -1, -1)``. For images that are too small :ref:`see below
+   <too-small>`.
 
    .. code-block:: diff
 
@@ -50,17 +56,20 @@ assert message == (
 
 def _says(call):
     try:
-        return f"no message, shape {tuple(call().shape)}"
-    except RuntimeError as error:
-        return f"RuntimeError: {error}"
+        call()
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    return ""
 
 
-_groups = _says(lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9)))
-assert "Given groups=2, weight of size [6, 2, 5, 5]" in _groups
-_transposed = _says(lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9)))
-assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _transposed
+assert "Given groups=2, weight of size [6, 2, 5, 5]" in _says(
+    lambda: nn.Conv2d(4, 6, 5, groups=2)(torch.ones(1, 3, 9, 9))
+)
+assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _says(
+    lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9))
+)
 _meta = _says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
-assert _meta == "RuntimeError: Invalid channel dimensions"
+assert _meta == "Invalid channel dimensions"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -81,8 +90,10 @@ assert _meta == "RuntimeError: Invalid channel dimensions"
 # - **4**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
 # - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, in a layer inside the network**: often the number of output channels of the layer before. After
-#   ``torch.cat`` it is the sum of two.
+# - **A different number, in a layer inside the network** (the frame is a line of ``forward``): often the output channels of the
+#   layer before. After ``torch.cat`` it is the sum of two.
+# - **16 or 8 instead of 4, in a model of diffusion**: the latents are those of a different model. Change that part, not the
+#   layer.
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but leaves the numbers in their old
 # order. So the three colors of a pixel become three pixels. The first channel, both ways:
@@ -110,8 +121,6 @@ for ax, (name, picture) in zip(axes, pictures.items(), strict=True):
 assert torch.equal(photo.permute(2, 0, 1)[0], photo[:, :, 0])
 _wrong = photo.reshape(3, 60, 60)
 assert torch.equal(_wrong[0].flatten(), photo[:20].flatten())  # a third of the image
-_view = photo.permute(2, 0, 1).contiguous().permute(1, 2, 0)  # another order in memory
-assert not _view.is_contiguous() and torch.equal(_view.reshape(3, 60, 60), _wrong)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -128,41 +137,23 @@ assert conv(images).shape == (1, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# A network that is already trained keeps its layer. Give the gray image to each of its three channels:
+# A network that is already trained keeps its layer, because a new one would begin with random weights. Give the gray image to
+# each of its three channels. Channels that are last move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
 print(tuple(trained(images.expand(-1, 3, -1, -1)).shape))
+print(tuple(trained(photo.permute(2, 0, 1)).shape))
 
 # sphinx_gallery_start_ignore
 _gray = torch.rand(2, 1, 28, 28)
 _summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
 assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
-assert torch.equal(_gray.repeat(1, 3, 1, 1), _gray.expand(-1, 3, -1, -1))
-assert "isn't allowed" in _says(lambda: _gray[0].expand(-1, 3, -1, -1))
 assert trained(_gray[0].expand(3, -1, -1)).shape == (6, 24, 24)
-_means = torch.tensor([0.5, 0.4, 0.3])[:, None, None]
-_normed = trained(_gray.expand(-1, 3, -1, -1) - _means)
-_summed = F.conv2d(_gray - 0.4, trained.weight.sum(1, keepdim=True), trained.bias)
-assert not torch.allclose(_summed, _normed, atol=1e-3)
 _color = torch.rand(2, 3, 28, 28)
 assert "to have 1 channels, but got 3 channels" in _says(lambda: conv(_color))
 assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
-# sphinx_gallery_end_ignore
-
-# %%
-# For one image without a batch it is ``image.expand(3, -1, -1)``.
-#
-# **Channels last.** Move the dimension with ``permute``:
-
-print(tuple(trained(photo.permute(2, 0, 1)).shape))
-
-# sphinx_gallery_start_ignore
-assert "to have 3 channels, but got 60 channels instead" in _says(
-    lambda: trained(photo)
-)
-assert trained(photo.permute(2, 0, 1)).shape == (6, 56, 56)
-_batch = torch.rand(2, 28, 28, 3)
-assert trained(_batch.permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
+assert "to have 3 channels, but got 60 channels" in _says(lambda: trained(photo))
+assert trained(torch.rand(2, 28, 28, 3).permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -187,12 +178,11 @@ assert "(batched) input to conv1d" in _says(lambda: nn.Conv1d(3, 6, 5)(torch.one
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. Three dimensions are one image. So a batch of gray images without its channels is taken for
-# one image of many channels. It raises, or not: 3 gray images are taken for one color image. Add the channels:
+# Write ``conv(gray[None, None])``. A batch of gray images without its channels has three dimensions, and is taken for one image
+# of many channels. 3 gray images pass for one color image without a message. Add the channels:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
-print(tuple(trained(batch[:3]).shape))  # one result for three images
 
 # sphinx_gallery_start_ignore
 assert conv(gray[None, None]).shape == (1, 6, 24, 24)
@@ -202,16 +192,110 @@ assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# What not to do
-# --------------
-# **Do not reshape channels that are last.** The network trains on the third picture above, and nothing tells you.
+# .. _too-small:
 #
-# **Do not replace the first layer of a trained network by a new one.** The new layer begins with random weights. Repeat the
-# gray channel, or give the new layer ``trained.weight.sum(1, keepdim=True)`` and the old bias. Both give the same result,
-# unless the three channels are normalized with different means before the layer.
+# Kernel size can't be greater than actual input size
+# ---------------------------------------------------
+# The image is too small for this network: convolutions and poolings made it smaller than the next kernel. These are the layers
+# of LeNet-5, which was made for 32 × 32. The digits of MNIST have 28 × 28:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    net = nn.Sequential(
+        nn.Conv2d(1, 6, 5),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 120, 5),
+    )
+    net(torch.ones(1, 1, 28, 28))
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[1:] == [
+    "Calculated padded input size per channel: (4 x 4). Kernel size: (5 x 5). "
+    "Kernel size can't be greater than actual input size"
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# The *padded input size* is height and width of what arrives at the layer, with its padding. Look at these two numbers:
+#
+# - **One is small, as (1024 x 2) or (258 x 2)**: the channels are last, so the 3 colors are taken for the width. Use
+#   ``permute`` as above.
+# - **Both are small**: print the shapes layer by layer. Pad the convolutions with ``kernel_size // 2``, which keeps the size
+#   with stride 1. Or leave out a pooling, or resize the images with ``F.interpolate``.
+# - **Only for some images**: look for the smallest one. An object that was cut out may be 3 pixels wide.
+# - **One number, as (3)**: ``nn.Conv1d`` wants the time in the last dimension. Use ``x.transpose(1, 2)``.
+
+x = torch.ones(1, 1, 28, 28)
+for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
+    x = layer(x)
+    print(f"{type(layer).__name__:<10} {tuple(x.shape)}")
+
+# sphinx_gallery_start_ignore
+assert x.shape == (1, 120, 1, 1)
+for _kernel in (1, 3, 5, 7):  # padding of half the kernel keeps the size
+    assert nn.Conv2d(1, 1, _kernel, padding=_kernel // 2)(images).shape == images.shape
+_large = F.interpolate(images, size=32, mode="bilinear")
+assert net(_large).shape == (1, 120, 1, 1)
+assert "(64 x 3). Kernel size: (5 x 5)." in _says(
+    lambda: nn.Conv2d(64, 6, 5)(torch.ones(1, 64, 64, 3))
+)
+assert "per channel: (3). Kernel size: (5)." in _says(
+    lambda: nn.Conv1d(100, 16, 5)(torch.ones(8, 100, 3))
+)
+assert nn.Conv1d(3, 16, 5)(torch.ones(8, 100, 3).transpose(1, 2)).shape == (8, 16, 96)
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not pad the last layer until it fits: a kernel of 5 × 5 on a map of 1 × 1 sees one number and 24 zeros.
+#
+# **A pooling layer** says it differently. Here five poolings, as in VGG, get an image of 28 × 28:
+
+import torch
+import torch.nn.functional as F
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    x = torch.ones(1, 512, 28, 28)
+    for _ in range(5):
+        x = F.max_pool2d(x, 2)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[2:] == [
+    "Given input size: (512x1x1). Calculated output size: (512x0x0). Output size is too small"
+]
+assert _says(lambda: nn.MaxPool1d(4)(torch.ones(1, 3, 2))) == (
+    "max_pool1d() Invalid computed output size: 0"
+)
+assert _says(lambda: nn.AvgPool3d(4)(torch.ones(1, 3, 2, 2, 2))) == (
+    "input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)"
+)
+_same = [nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.MaxPool2d(2))] * 5
+for _number, _least in ((5, 32), (4, 16)):
+    _net = nn.Sequential(*_same[:_number])
+    assert _says(lambda n=_net, s=_least: n(torch.ones(1, 1, s, s))) == ""
+    assert _says(lambda n=_net, s=_least: n(torch.ones(1, 1, s - 1, s - 1))) != ""
+assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
+# sphinx_gallery_end_ignore
+
+# %%
+# Five poolings by 2 need images of 32 × 32, if the convolutions keep the size. A fixed ``nn.AvgPool2d(7)`` at the end becomes
+# ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed output size: 0*, and ``nn.AvgPool3d`` says
+# *input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)*.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py`, the same for linear layers.
 # - :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`: what ``permute``, ``squeeze`` and ``unsqueeze`` do.
-# - In PyTorch's reference: `nn.Conv2d <https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html>`__.
+# - In PyTorch's reference: `nn.Conv2d <https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html>`__ has the formula
+#   of the output size.

@@ -4,9 +4,16 @@ index out of range in self
 
 .. index::
    ! single: CUDA error: device-side assert triggered
+   ! single: Assertion `t >= 0 && t < n_classes` failed, in Loss.cu
+   ! single: Assertion `srcIndex < srcSelectDimSize` failed, in Indexing.cu
    ! single: Target 3 is out of bounds
    ! single: labels begin at 1 instead of 0
    ! single: the tokenizer has more words than the embedding
+   ! single: Dimension out of range (expected to be in range of [-1, 0], but got 1)
+   ! single: squeeze() fails in the last batch, which has one sample
+   ! single: too many indices for tensor of dimension 1
+   ! single: index 3 is out of bounds for dimension 0 with size 3
+   ! single: invalid index of a 0-dim tensor. Use tensor.item()
 
 .. in-short::
 
@@ -72,21 +79,69 @@ assert words.max() == embedding.num_embeddings == 10
 # sphinx_gallery_end_ignore
 
 # %%
-# A loss names the label. ``one_hot`` says *Class values must be smaller than num_classes*, ``gather`` and square brackets say
-# *index 3 is out of bounds for dimension ...*.
+# Who says what, and where to look. On a GPU the line in the traceback may be the wrong one:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the message
+#      - what is too large
+#    * - ``index out of range in self``, in ``embedding``
+#      - a word, a position, or a user or item of a table
+#    * - ``Target 3 is out of bounds.``, in ``cross_entropy``
+#      - a label
+#    * - ``Class values must be smaller than num_classes``
+#      - a label of ``one_hot``
+#    * - ``index 3 is out of bounds for dimension 0``
+#      - an index in square brackets, or of ``gather``
+#    * - GPU: ``Assertion `t >= 0 && t < n_classes` failed``
+#      - a label
+#    * - GPU: ``Assertion `srcIndex < srcSelectDimSize` failed``
+#      - a word or a position
+#    * - GPU: ``Assertion `input_val >= zero && input_val <= one` failed``
+#      - see :ref:`sphx_glr_gallery_errors_target_size_differs.py`
+#
+# Why
+# ---
+# An embedding is a table: row ``i`` belongs to word ``i``. A loss looks up the score of the right class in the same way.
+#
+# The fix
+# -------
+# - **A new table**: ``num_embeddings`` is the size of the vocabulary.
+# - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
+#   ``nn.Embedding`` would lose the trained rows.
+# - **Longer than the positions**: cut the sequence. The table has one row for each place in it.
 
+embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
+embedding(words)
+print(tuple(embedding(words).shape))
+
+# sphinx_gallery_start_ignore
+assert embedding(words).shape == (1, 3, 4)
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not clamp the indices: with ``clamp(max=9)``, the words 9, 10 and 11 become one word.
+#
+# Target 3 is out of bounds
+# -------------------------
+# The labels of three classes are 0, 1 and 2:
+
+import torch
 import torch.nn.functional as F
 
 # sphinx_gallery_start_ignore
+raised = []
 try:
     # sphinx_gallery_end_ignore
     logits, labels = torch.zeros(2, 3), torch.tensor([1, 3])  # labels from 1 to 3
     loss = F.cross_entropy(logits, labels)
 # sphinx_gallery_start_ignore
 except IndexError as error:
-    message = str(error)
-    print("IndexError:", message)
-assert message == "Target 3 is out of bounds."
+    raised.append(str(error))
+    print("IndexError:", error)
+assert raised == ["Target 3 is out of bounds."]
 assert "Class values must be smaller than num_c" in says(lambda: F.one_hot(labels, 3))
 for _call in (lambda: logits.gather(1, labels[:, None]), lambda: logits[0][labels]):
     assert "Error: index 3 is out of bounds for dimension" in says(_call)
@@ -101,62 +156,111 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# On a GPU: device-side assert triggered
-# --------------------------------------
-# A GPU works while Python is already at a later line, so the line in the traceback may be the wrong one. After this error,
-# other CUDA calls of the program fail, too. Above the traceback there are lines of the GPU, for labels
-# ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` (as in `this report
-# <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__).
-#
-# Start the program again with the model, the batch and the labels on the CPU. It stops at the right line, with a message like
-# those above. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
-#
-# Why
-# ---
-# An embedding is a table: row ``i`` belongs to word ``i``.
-#
-# The fix
-# -------
-# - **A new table**: ``num_embeddings`` is the size of the vocabulary.
-# - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
-#   ``nn.Embedding`` would lose the trained rows.
-# - **Longer than the positions**: cut the sequence. The table has one row for each place in it.
-# - **Labels from 1 to 3** for three classes: ``cross_entropy`` wants 0 to 2.
-# - **One more class**, such as *unknown*: give the last layer an output for it.
+# - **Labels from 1**: subtract 1. A class more would leave an output that no label uses.
+# - **A dataset of your own with more classes**: give the last layer an output for each, with the background or *unknown*.
+# - **Masks with 255**: ``ignore_index=255`` if it marks the border, ``mask // 255`` if it is the only class.
 # - **A negative mark** such as −1 for *no label*: set ``ignore_index=-1``. The default is −100.
 
-embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
-embedding(words)
 print("labels from 0:", (labels - 1).tolist())
 print(f"{F.cross_entropy(logits, labels - 1):.4f}")
 
 # sphinx_gallery_start_ignore
-assert embedding(words).shape == (1, 3, 4)
 assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log())
+_mask = torch.tensor([0, 255])
+assert F.cross_entropy(logits, _mask // 255) == F.cross_entropy(logits, labels - 1)
+assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Then check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``. If some labels
-# are −100 on purpose, check ``labels[labels != -100]``.
+# Check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``. If some labels are −100 on
+# purpose, check ``labels[labels != -100]``.
 #
-# What not to do
-# --------------
-# **Do not clamp the indices.** Here the words 9, 10 and 11 become one word, and the model cannot tell them apart:
+# On a GPU: device-side assert triggered
+# --------------------------------------
+# A GPU works while Python is already at a later line. After this error, other CUDA calls of the program fail, too. Read the
+# lines above the traceback: ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` is a
+# label (as in `this report <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). The table above has the
+# others.
+#
+# Start the program again with the model, the batch and the labels on the CPU. It stops at the right line, with one of the
+# messages of this page. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+#
+# Dimension out of range (expected to be in range of [-1, 0], but got 1)
+# ----------------------------------------------------------------------
+# You ask for dimension 1, and the tensor has only dimension 0. Often ``squeeze()`` took the batch away, because the last batch
+# of an epoch has one sample:
 
-print(torch.tensor([8, 9, 10, 11]).clamp(max=9).tolist())
+import torch
 
 # sphinx_gallery_start_ignore
-assert torch.tensor([8, 9, 10, 11]).clamp(max=9).tolist() == [8, 9, 9, 9]
-_marked = torch.tensor([0, -100, 2])  # cross_entropy takes it, the plain check does not
-assert F.cross_entropy(torch.zeros(3, 3), _marked) > 0
-assert not (_marked >= 0).all()
-_marked = _marked[_marked != -100]
-assert (_marked >= 0).all() and _marked.max() < 3
+try:
+    # sphinx_gallery_end_ignore
+    features = torch.ones(1, 3, 1, 1)  # after the pooling: 1 image, 3 channels
+    scores = features.squeeze()
+    classes = scores.argmax(dim=1)
+# sphinx_gallery_start_ignore
+except IndexError as error:
+    raised.append(str(error))
+    print("IndexError:", error)
+assert raised[1:] == [
+    "Dimension out of range (expected to be in range of [-1, 0], but got 1)"
+]
+_said = f"IndexError: {raised[1]}"
+for _call in (
+    lambda: scores.sum(1),
+    lambda: scores.size(1),
+    lambda: torch.nn.Flatten()(scores),
+    lambda: F.normalize(scores),
+    lambda: F.softmax(scores, dim=1),
+):
+    assert says(_call) == _said
+for _n in (1, 2, 3):
+    for _dim in range(-_n - 2, _n + 3):
+        _fits = says(lambda n=_n, d=_dim: torch.ones([2] * n).sum(d)) == "nothing"
+        assert _fits == (-_n <= _dim < _n)
+_kept = features.squeeze((2, 3))
+assert _kept.shape == (1, 3) and _kept.argmax(dim=1).shape == (1,)
+assert torch.equal(_kept, features.flatten(1))
+_scores = torch.tensor([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1]])
+assert _scores.argmax(dim=1).tolist() == [2, 0]
+assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Do not add a class for labels from 1.** With labels from 1 to 3 and four classes, the model has an output for a
-# class 0 that does not exist, and output 1 is your first class.
+# ``[-1, 0]`` is what you may ask for: number 0, which is also number −1.
+#
+# - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``, or write ``features.flatten(1)``.
+# - **One sample without a batch**: add the batch before the model, ``model(sample[None])``. ``nn.Flatten()`` and
+#   ``F.normalize`` ask for dimension 1 by themselves.
+# - **labels.argmax(dim=1)** is for one-hot labels. Labels of shape ``(batch,)`` already are the classes.
+#
+# Do not write ``dim=0`` instead: for two samples the result has one number for each class, without a message.
+#
+# Other messages of an index
+# --------------------------
+
+import torch
+
+row, number = torch.ones(3), torch.tensor(0.5)
+for call in (lambda: row[:, 0], lambda: row[3], lambda: number[0]):
+    try:
+        call()
+    except IndexError as error:
+        print(f"IndexError: {error}")
+
+# sphinx_gallery_start_ignore
+assert says(lambda: row[:, 0]).endswith("too many indices for tensor of dimension 1")
+assert says(lambda: row[3]).endswith(
+    "index 3 is out of bounds for dimension 0 with size 3"
+)
+assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
+# sphinx_gallery_end_ignore
+
+# %%
+# - **too many indices**: a dimension is missing. Again, look for ``squeeze()``, or for a batch dimension.
+# - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller. Write
+#   ``range(len(batch))``.
+# - **0-dim tensor**: write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
 #
 # See also
 # --------

@@ -47,7 +47,27 @@ assert features.shape == (2, 1, 1, 3)
 # - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
 # - ``size 6`` is the number of elements, here 2 images with 3 numbers each.
 #
-# Older versions say *size '[2 x 4]' is invalid for input with 6 elements*.
+# Older versions say *size '[2 x 4]' is invalid for input with 6 elements*. Look for the last frame of the traceback that is not
+# PyTorch's:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the frame
+#      - what to fix
+#    * - ``x.view(-1, 400)`` before a linear layer
+#      - The images have another size: ``x.flatten(1)``, see below.
+#    * - ``x.view(batch_size, ...)``, in the last batch
+#      - The batch size stands in the code, see below.
+#    * - ``x.view(B, H, W, C)`` in a transformer for images
+#      - The sides of the image are no multiple of its patch or window. Resize or pad the image to one.
+#    * - ``view(1, 3, 13, 13, 10)`` in the head of a detector
+#      - Image size and number of classes are those of another configuration: 10 is the number of classes and 5.
+#    * - the loading of a ``.weights`` file
+#      - The file is cut off, or of another network. Download it again.
+#    * - ``backward`` of your own Function
+#      - ``grad.view`` needs the shape of the *input*: save ``x.shape`` in ``forward``.
 #
 # Why
 # ---

@@ -7,6 +7,11 @@ a Tensor with 3 elements cannot be converted to Scalar
    ! single: only one element tensors can be converted to Python scalars
    ! single: only integer tensors of a single element can be converted to an index
    ! single: torch.tensor of a list of tensors raises
+   ! single: Boolean value of Tensor with more than one value is ambiguous
+   ! single: if tensor == tensor raises
+   ! single: and, or, not on tensors
+   ! single: tensor in list raises
+   ! single: iteration over a 0-d tensor, len() of a 0-d tensor
 
 .. in-short::
 
@@ -88,9 +93,8 @@ assert says(lambda: names[classes]) == _index
 assert says(lambda: torch.tensor([losses, losses])) == _float
 for _call in (int, math.sqrt):
     assert says(lambda call=_call: call(losses)) == _float
-for _call in (range, lambda x: losses[:x], lambda x: torch.tensor([x, x])):
+for _call in (range, lambda x: losses[:x]):
     assert says(lambda call=_call: call(classes)) == _index
-assert says(lambda: names[torch.tensor(1.0)]) == _index
 for _shape in ((3,), (1,), (1, 1)):
     assert says(lambda s=_shape: f"{torch.ones(s):.2f}").startswith(
         "TypeError: unsupported format string passed to Tensor.__format__"
@@ -99,11 +103,9 @@ assert f"{losses.mean():.2f}" == "0.77"
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``only one element tensors``: ``float()``, ``int()``, ``math.sqrt``, and ``torch.tensor`` of a list of tensors. (For integer
-#   tensors, ``torch.tensor`` can say ``to an index``.)
-# - ``to an index``: the place in a list, ``range`` or a slice. A single floating point number raises it there, too.
-# - ``unsupported format string``: a tensor with a dimension, even with one element, and a format such as ``.2f``. A number,
-#   ``losses.mean()``, takes the format.
+# - ``only one element tensors``: ``float()``, ``int()``, ``math.sqrt``, and ``torch.tensor`` of a list of tensors.
+# - ``to an index``: the place in a list, ``range`` or a slice.
+# - ``unsupported format string``: a tensor with a dimension, even with one element, and a format such as ``.2f``.
 #
 # Why
 # ---
@@ -149,12 +151,11 @@ assert torch.isclose(_each.sum() / 2, _mean) and not torch.isclose(_each.mean(),
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``ignore_index`` or ``weight=``, the mean of ``F.cross_entropy`` can differ: it counts only used labels, with their
-# weights. For that one, leave out ``reduction="none"``. With a mask of zeros and ones, use
-# ``(losses * mask).sum() / mask.sum()``, because a plain mean counts the padding. And if the last batch is smaller, the mean
-# of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
+# With ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only used labels, with
+# their weights. With a mask of zeros and ones, use ``(losses * mask).sum() / mask.sum()``. And if the last batch is smaller,
+# the mean of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
 #
-# The other usual cases:
+# Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
 correct = (classes == labels).sum().item()  # of the batch; without .sum() it raises
 print(correct, "of", len(labels))
@@ -167,30 +168,150 @@ assert correct == 2
 assert says(lambda: (classes == labels).item()) == f"RuntimeError: {message}"
 assert [names[i] for i in classes] == ["cat", "cat", "cat"]
 assert torch.stack([losses, losses]).shape == (2, 3)
+_kept = torch.ones(2, requires_grad=True) * 2
+assert torch.stack([_kept, _kept]).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU, as a user `reports
-#   <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``. (This page ran without a GPU.)
-# - **Samples of different lengths** in the list: see :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`.
+# **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU, as a user `reports
+# <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``.
 #
-# What not to do
-# --------------
-# **Do not take the first element.** It is the loss of one sample.
-#
-# **Do not call .item() and then backward.** A Python number has no graph. Call ``backward`` on the mean, and then ``.item()``
-# for your log.
+# Boolean value of Tensor with more than one value is ambiguous
+# -------------------------------------------------------------
+# ``if`` wants one yes or no, and a comparison gives one for each element:
 
-total = losses.mean().item()
-print(type(total), hasattr(total, "backward"))
+import torch
 
 # sphinx_gallery_start_ignore
-assert type(total) is float and not hasattr(total, "backward")
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    prediction = torch.tensor([1, 2, 3])
+    target = torch.tensor([1, 2, 4])
+    if prediction == target:
+        correct = True
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["Boolean value of Tensor with more than one value is ambiguous"]
+_said = f"RuntimeError: {raised[0]}"
+for _statement in ("while p: break", "assert p", "p and 1", "p or 1", "not p"):
+    assert says(lambda s=_statement: exec(s, {"p": prediction})) == _said
+_values = [prediction, target]
+_outputs, _targets = torch.ones(4, 2), torch.ones(4, 2)
+for _call in (
+    lambda: torch.nn.MSELoss(_outputs, _targets),
+    lambda: target in _values,
+    lambda: _values.index(target),
+    lambda: max(prediction, target),
+    lambda: 0 < prediction < 5,
+):
+    assert says(_call) == _said
+assert torch.nn.MSELoss()(_outputs, _targets) == 0
+assert torch.equal(torch.maximum(prediction, target), target)
 # sphinx_gallery_end_ignore
 
 # %%
+# Look at the line of your code that is last in the traceback:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 46 54
+#
+#    * - the line
+#      - write
+#    * - ``nn.MSELoss(outputs, targets)``, ``UNet(images)``: tensors for a class
+#      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
+#    * - ``if a == b:``
+#      - ``if torch.equal(a, b):`` or ``(a == b).all()``, ``.any()``
+#    * - ``if x:``, ``x or default``
+#      - ``if x is not None:``
+#    * - ``if x > 0:`` for a choice for each element
+#      - ``torch.where(x > 0, x, 0)``
+#    * - ``0 < x < 5``, ``a and b``
+#      - ``(0 < x) & (x < 5)``
+#    * - ``max(a, b)``
+#      - ``torch.maximum(a, b)``
+#    * - ``x in tensors``
+#      - ``any(t is x for t in tensors)``
+#    * - ``is_best = score > best``
+#      - Print ``score``: it has one number for each class or sample. Take the mean.
+
+print("same shape, all equal:", torch.equal(prediction, target))
+print("any equal:            ", (prediction == target).any().item())
+print("equal up to rounding: ", torch.allclose(prediction / 3, target / 3))
+print("between 1 and 4:      ", ((target > 1) & (target < 4)).tolist())
+
+# sphinx_gallery_start_ignore
+assert not torch.equal(prediction, target)
+assert bool((prediction == target).sum())  # as the last sentence says
+assert ((target > 1) & (target < 4)).tolist() == [False, True, False]
+assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not write ``if (a == b).sum():``. It asks whether *at least one* element is equal.
+#
+# iteration over a 0-d tensor
+# ---------------------------
+# The opposite: a tensor with one number and no dimension, where several are wanted. ``squeeze()`` of a batch of one makes it:
+
+import torch
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    scores = torch.tensor([[0.1, 0.7, 0.2]])  # the last batch: one sample
+    for label in scores.argmax(dim=1).squeeze():
+        print(label)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+assert raised[1:] == ["iteration over a 0-d tensor"]
+_loss = torch.tensor(0.5)
+for _call in (lambda: [*_loss], lambda: any(_loss <= 0), lambda: sum(_loss)):
+    assert says(_call) == "TypeError: iteration over a 0-d tensor"
+assert says(lambda: len(_loss)) == "TypeError: len() of a 0-d tensor"
+
+
+def _repackage(h):  # as an old example has it: nothing of a tensor is a Variable's type
+    return h.detach() if type(h).__name__ == "Variable" else tuple(map(_repackage, h))
+
+
+assert says(lambda: _repackage(torch.ones(1, 2))) == (
+    "TypeError: iteration over a 0-d tensor"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# - **squeeze()**: leave it out, or name the dimension.
+# - **for, sum(), any(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
+# - **repackage_hidden(h)** of old language models calls itself on each element, until none is left. Test for a tensor:
+
+
+def repackage_hidden(h):
+    if isinstance(h, torch.Tensor):
+        return h.detach()
+    return tuple(repackage_hidden(v) for v in h)
+
+
+print([label.item() for label in scores.argmax(dim=1)])
+print(len(repackage_hidden((torch.ones(1, 2), torch.ones(1, 2)))))
+
+# sphinx_gallery_start_ignore
+assert [label.item() for label in scores.argmax(dim=1)] == [1]
+_h = torch.ones(1, 2, requires_grad=True) * 2
+assert not any(v.requires_grad for v in repackage_hidden((_h, _h)))
+# sphinx_gallery_end_ignore
+
+# %%
+# ``len(loss)`` says *len() of a 0-d tensor*.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`, when ``backward`` wants a single loss.
-# - :ref:`sphx_glr_gallery_errors_ambiguous_truth.py`, the same question in an ``if``.
-# - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__.
+# - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: ``if`` and loops in a forward pass.
+# - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__ and
+#   `torch.where <https://docs.pytorch.org/docs/stable/generated/torch.where.html>`__.

@@ -8,6 +8,12 @@ Torch not compiled with CUDA enabled
    ! single: Found no NVIDIA driver on your system
    ! single: loading a checkpoint of a GPU on a computer without one
    ! single: map_location for a model that was saved on a GPU
+   ! single: with CUDA capability sm_120 is not compatible with the current PyTorch installation
+   ! single: no kernel image is available for execution on the device
+   ! single: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)
+   ! single: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED
+   ! single: Unable to find a valid cuDNN algorithm to run convolution
+   ! single: AttributeError: module 'torch' has no attribute, in an older or newer version
 
 .. in-short::
 
@@ -32,6 +38,8 @@ from torch import nn
 # sphinx_gallery_start_ignore
 # isort: split
 import contextlib
+import types
+import warnings
 from unittest import mock
 
 import torch
@@ -66,9 +74,7 @@ def _message_of(call, *args, **kwargs):
 
 assert _message_of(torch.ones, 2, device="cuda") == message
 assert _message_of(torch.ones(2).cuda) == message
-assert _message_of(torch.tensor, [1.0], device="cuda:0") == message
 assert _message_of(torch.cuda.current_device) == message
-assert _message_of(torch.cuda.get_device_name) == message
 # two calls that a hidden part cannot switch off: only a build for the CPU says this
 _set = _message_of(torch.cuda.set_device, 0)
 _no_function = _set == "module 'torch._C' has no attribute '_cuda_setDevice'"
@@ -101,40 +107,13 @@ assert _no_function == _no_library == (_count is None)
 #    * - ``The NVIDIA driver on your system is too old``
 #      - for CUDA
 #      - Update the driver, or install a build for an older CUDA.
+#    * - ``no kernel image is available``
+#      - for another GPU
+#      - See below.
 #
 # On a build for the CPU, ``torch.cuda.set_device(0)`` says *module 'torch._C' has no attribute '_cuda_setDevice'*, and
 # ``torch.Generator(device="cuda")`` says *Cannot get CUDA generator without ATen_cuda library*.
 #
-# **A file from a GPU** gives a different message for the same reason. The file notes that its tensors were on ``cuda:0``. This
-# code writes that note without a GPU:
-
-import io
-from unittest import mock
-
-import torch
-
-file = io.BytesIO()
-with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:0"):
-    torch.save(nn.Linear(3, 2).state_dict(), file)
-
-# sphinx_gallery_start_ignore
-raised = []
-try:
-    # sphinx_gallery_end_ignore
-    file.seek(0)
-    weights = torch.load(file)
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-assert len(raised) == 1 and raised[0].startswith(
-    "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() "
-    "is False. If you are running on a CPU-only machine, please use torch.load with "
-    "map_location=torch.device('cpu')"
-)
-# sphinx_gallery_end_ignore
-
-# %%
 # Why
 # ---
 # To use an NVIDIA GPU, you need the GPU with its driver *and* a build of PyTorch for CUDA.
@@ -142,6 +121,7 @@ assert len(raised) == 1 and raised[0].startswith(
 # .. how-measured:: The function draw_questions() draws the two questions and their answers.
 
 import matplotlib.pyplot as plt
+import torch
 
 
 def draw_questions():
@@ -168,7 +148,7 @@ def draw_questions():
 
 
 # %%
-# Ask for both:
+# Ask for both, in the program that fails. It may run in another environment than the one where you installed PyTorch:
 
 print("built for CUDA:", torch.version.cuda)
 print("GPU to be used:", torch.cuda.is_available())
@@ -184,8 +164,7 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # %%
 # - ``None``: a build without CUDA. ``nvidia-smi`` may show a GPU anyway, because it asks the driver and not PyTorch.
 #   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
-#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__). Or the program runs in a different environment than the one
-#   where you installed the build for CUDA.
+#   <https://github.com/pytorch/pytorch.github.io/pull/757>`__).
 # - ``13.0`` and ``False``: the build is right. The table above says what the message tells about the driver.
 #
 # On a Mac with an Apple chip, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
@@ -204,7 +183,39 @@ print(model(torch.ones(1, 3, device=device)).device)
 # **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch``. Then run the command that `pytorch.org
 # <https://pytorch.org/get-started/locally/>`__ gives for your system. ``torch.version.cuda`` must print a number then.
 #
-# **Load a file** onto the device that you have:
+# Attempting to deserialize object on a CUDA device
+# -------------------------------------------------
+# A file that was saved on a GPU notes that its tensors were on ``cuda:0``. This code writes that note without a GPU:
+
+import io
+from unittest import mock
+
+import torch
+from torch import nn
+
+file = io.BytesIO()
+with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:0"):
+    torch.save(nn.Linear(3, 2).state_dict(), file)
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    file.seek(0)
+    weights = torch.load(file)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert len(raised) == 1 and raised[0].startswith(
+    "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() "
+    "is False. If you are running on a CPU-only machine, please use torch.load with "
+    "map_location=torch.device('cpu')"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# Load it onto the device that you have:
 
 file.seek(0)
 model.load_state_dict(torch.load(file, map_location=device))
@@ -239,18 +250,146 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Fewer GPUs than there were.** A file that was saved on the second GPU of another machine says *Attempting to deserialize
-# object on CUDA device 1 but torch.cuda.device_count() is 1*. The fix is the same.
+# A file of the second GPU of another machine says *Attempting to deserialize object on CUDA device 1 but
+# torch.cuda.device_count() is 1*. The fix is the same. If a library calls ``torch.load``, look for its setting of the device.
 #
-# What not to do
-# --------------
-# **Do not catch the error and go on.** Without the file, the model keeps its random weights.
+# no kernel image is available for execution on the device
+# --------------------------------------------------------
+# PyTorch has machine code for some generations of GPUs, its *kernels*, and none for yours. First it warns:
+
+# This needs a GPU.
+import torch
+
+# sphinx_gallery_start_ignore
+_card = types.SimpleNamespace(name="NVIDIA GeForce RTX 5090", major=12, minor=0)
+_built_for = [f"sm_{number}" for number in (50, 60, 70, 75, 80, 86, 90)]
+_checks = [(torch.cuda._check_capability, []), (torch.cuda._check_cubins, [])]
+_imitated = {
+    "torch.version.cuda": "12.6",
+    "torch.__version__": torch.__version__.split("+")[0] + "+cu126",
+    "torch._C._cuda_getDeviceCount": lambda: 1,
+    "torch._C._cuda_init": lambda: None,
+    "torch.cuda._cudart": object(),
+    "torch.cuda._initialized": False,
+    "torch.cuda._queued_calls": _checks,
+    "torch.cuda._lazy_seed_tracker": mock.Mock(get_calls=list),
+    "torch.cuda._get_device_properties": lambda index: _card,
+    "torch.cuda.current_device": lambda: 0,
+    "torch.cuda.device_count": lambda: 1,
+    "torch.cuda.get_arch_list": lambda: _built_for,
+}
+_gpu = contextlib.ExitStack()
+for _name, _value in _imitated.items():
+    _gpu.enter_context(mock.patch(_name, _value, create=True))
+with warnings.catch_warnings(record=True) as _warned:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    print(torch.cuda.get_device_name())
+# sphinx_gallery_start_ignore
+_said = [str(one.message).strip() for one in _warned]
+print()
+for message in reversed(_said):
+    print("UserWarning:", message)
+    print()
+assert any(
+    one.startswith(
+        "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the "
+        "current PyTorch installation.\nThe current PyTorch install supports CUDA "
+        "capabilities sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90."
+    )
+    for one in _said
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# This site is built without a GPU: hidden code answers as an RTX 5090 and a build for CUDA 12.6 would. The warnings are
+# PyTorch's own. On that machine, the next line that computes on the GPU raises:
 #
-# **Do not write "cpu" everywhere.** On a computer with a GPU, the program then does not use it, and nothing says so.
+# .. quoted-message:: https://github.com/pytorch/pytorch/issues/167244
+#
+#    RuntimeError: CUDA error: no kernel image is available for execution on the device
+#
+# The number after ``sm_`` is the generation. Code for 8.0 runs on 8.6, but not on 9.0 or 7.5. Print both sides, and install the
+# build that has code for your GPU: a later CUDA for a new GPU, CUDA 12.6 for an old one. The warning contains the command.
+
+# This needs a GPU.
+print("the GPU:  ", torch.cuda.get_device_capability())
+print("the build:", torch.cuda.get_arch_list())
+
+# sphinx_gallery_start_ignore
+_gpu.close()
+_runs = torch.cuda._code_compatible_with_device
+_builds = {
+    cuda: built if isinstance(built, set) else built["x86_64"]
+    for cuda, built in torch.cuda.PYTORCH_RELEASES_CODE_CC.items()
+}
+_old = _builds.pop("12.6")
+assert any(_runs(61, code) for code in _old) and any(_runs(90, code) for code in _old)
+assert not any(_runs(120, code) for code in _old)
+assert _builds and all(
+    any(_runs(120, code) for code in built) for built in _builds.values()
+)
+assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
+# sphinx_gallery_end_ignore
+
+# %%
+# Do not install a CUDA toolkit for it: PyTorch's builds `bring their own CUDA
+# <https://github.com/pytorch/pytorch/issues/96595>`__. Extensions such as *flash-attn* have kernels of their own, and need to
+# be built for your GPU as well.
+#
+# **Errors of cuBLAS and cuDNN** often have a different cause:
+#
+# - ``CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)``: often :ref:`an index that is too large for an embedding
+#   <sphx_glr_gallery_errors_index_out_of_range.py>` (`transformers#12935
+#   <https://github.com/huggingface/transformers/issues/12935>`__), or there is no memory left.
+# - ``CUDNN_STATUS_NOT_INITIALIZED``, ``CUDNN_STATUS_ALLOC_FAILED``, ``Unable to find a valid cuDNN algorithm to run
+#   convolution``: often memory (`LLaVA#392 <https://github.com/haotian-liu/LLaVA/issues/392>`__). :ref:`Use a smaller batch
+#   <sphx_glr_gallery_errors_out_of_memory.py>`.
+#
+# Start the program again with model and batch on the CPU: it raises at the right line. If the CPU finds nothing, halve the
+# batch. If the error stays, try ``torch.backends.cudnn.enabled = False``. If it is gone then, a wrong version of cuDNN is
+# loaded.
+#
+# module 'torch' has no attribute
+# -------------------------------
+# The code was written for a newer PyTorch, or for an older one. Here a name that PyTorch 2.0 took away:
+
+import torch
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    print(torch._six.string_classes)
+# sphinx_gallery_start_ignore
+except AttributeError as error:
+    raised.append(str(error))
+    print("AttributeError:", error)
+assert raised[1:] == ["module 'torch' has no attribute '_six'"]
+assert not hasattr(torch, "rfft") and hasattr(torch, "compile")
+# sphinx_gallery_end_ignore
+
+# %%
+# Print what you have: the version, and the file that was imported.
+
+# varies: The version is that of the build, with a word on its CUDA.
+print(torch.__version__)
+
+# sphinx_gallery_start_ignore
+assert torch.__file__.endswith("torch/__init__.py")
+# sphinx_gallery_end_ignore
+
+# %%
+# - **print(torch.__file__)** shows your own file or folder: rename your ``torch.py``. If it is ``None``, a folder ``torch``
+#   without PyTorch lies in the way, or the installation is damaged.
+# - **The version is older than the code**, as for ``no_grad``, ``compile``, ``library`` or ``float8_e4m3fn``: install a newer
+#   one, or the version of the library that fits yours. Its requirements name it.
+# - **The version is newer**, as for ``_six`` or ``rfft``: update the library that the traceback names. In your own code, look
+#   for what took its place: here ``str``, and ``torch.fft.rfft``.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`: the next message, if one tensor is forgotten.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
+# - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`: ``device-side assert triggered``.
 # - :ref:`sphx_glr_gallery_cuda_devices.py`: devices, and how tensors get there.
 # - In PyTorch's reference: `torch.load <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__.

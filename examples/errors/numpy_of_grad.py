@@ -5,11 +5,17 @@ Can't call numpy() on Tensor that requires grad
 .. index::
    ! single: plotting a tensor that requires grad with matplotlib fails
    ! single: part of the loss is computed with NumPy and has no effect on training
+   ! single: can't convert cuda:0 device type tensor to numpy
+   ! single: can't convert CUDA tensor to numpy
+   ! single: plotting a tensor that is on the GPU with matplotlib fails
+   ! single: sklearn or pandas fails on a CUDA tensor
+   ! single: can't convert mps:0 device type tensor to numpy
+   ! single: Got unsupported ScalarType BFloat16
 
 .. in-short::
 
    You plot, average or log a tensor that still belongs to a graph, and a NumPy array cannot carry the graph. Store numbers
-   with ``loss.item()``, or convert with ``x.detach().numpy()``.
+   with ``loss.item()``, or convert with ``x.detach().cpu().numpy()``. If backward still needs the result, stay in PyTorch.
 
    .. code-block:: diff
 
@@ -86,9 +92,26 @@ assert _said == [f"RuntimeError: {message}"] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# You do not see ``numpy()`` in your code? NumPy and Matplotlib call it on the tensors that you give them. ``np.mean(losses)``,
-# ``np.array(prediction)``, ``plt.scatter(y, prediction)`` and ``prediction * np.ones((8, 1))`` raise the same message. Older
-# versions write *Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead.*
+# You do not see ``numpy()`` in your code? NumPy, Matplotlib, pandas and scikit-learn call it on the tensors that you give them.
+# Older versions write *Can't call numpy() on Variable that requires grad. Use var.detach().numpy() instead.* Look for your own
+# line in the traceback, and ask whether backward still needs its result:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the line
+#      - write
+#    * - a log, a plot, a metric, after ``backward``
+#      - ``loss.item()``, ``x.detach().cpu().numpy()``
+#    * - an evaluation
+#      - The whole evaluation below ``with torch.no_grad():``
+#    * - ``np.sum([...])`` or ``np.mean([...])`` of losses or layers, in training
+#      - ``sum([...])``, ``torch.stack([...]).mean()``
+#    * - ``np.sqrt(x)``, ``np.exp(x)`` in ``forward`` or in a loss
+#      - ``torch.sqrt(x)``, ``torch.exp(x)``
+#    * - ``x * array``, ``forward`` with a constant of NumPy
+#      - ``x * torch.as_tensor(array)``
 #
 # Why
 # ---
@@ -138,46 +161,27 @@ assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0
 # sphinx_gallery_end_ignore
 
 # %%
-# **To look at a tensor**: ``x.detach().numpy()``. For a tensor on a GPU use ``x.detach().cpu().numpy()``.
-# ``x.numpy(force=True)`` works for both.
-
-prediction = model(torch.rand(2, 3))
-print(prediction.detach().numpy())
-
-# sphinx_gallery_start_ignore
-assert np.shares_memory(prediction.detach().numpy(), prediction.numpy(force=True))
-# sphinx_gallery_end_ignore
-
-# %%
-# **To evaluate a model**: results that are computed under ``no_grad`` are not recorded, so you can convert them. A view is the
-# exception: ``model.weight[0]`` still requires grad after the block, and needs ``detach()``.
-
-with torch.no_grad():
-    prediction = model(torch.rand(2, 3))
-print(prediction.numpy())
-
-# sphinx_gallery_start_ignore
-with torch.no_grad():
-    _row, _product = model.weight[0], model.weight[0] * 1
-assert _message(_row.numpy) == f"RuntimeError: {message}"
-assert _message(_product.numpy) == _message(_row.detach().numpy) == ""
-# sphinx_gallery_end_ignore
-
-# %%
-# **In a computation that leads to the loss**: use PyTorch's own function, which is recorded. If there is none, write
-# :ref:`a Function with its own backward <sphx_glr_gallery_functions_exp_function.py>`.
+# **To look at a tensor**: ``x.detach().cpu().numpy()``, or ``x.numpy(force=True)``.
+#
+# **To train on a sum of losses**: ``sum`` of Python and ``torch.stack`` keep the graph.
 
 w.grad = None
-y = w**2
-z = y + torch.sqrt(y)
+parts = [w**2, torch.sqrt(w**2)]
+z = sum(parts)
 z.backward()
 print(f"z = {z.item()}, w.grad = {w.grad.item()}")
 
 # sphinx_gallery_start_ignore
+assert z.item() == 12 and w.grad.item() == 7
+w.grad = None
+torch.stack([w**2, torch.sqrt(w**2)]).sum().backward()
 assert w.grad.item() == 7
-
-_elsewhere = _message(torch.ones(2, device="meta").numpy)
-assert _elsewhere.startswith("TypeError: can't convert meta device type tensor to")
+_scaled = w * torch.as_tensor(np.ones(2))
+assert _scaled.requires_grad
+with torch.no_grad():
+    _row, _product = model.weight[0], model.weight[0] * 1
+assert _message(_row.numpy) == f"RuntimeError: {message}"
+assert _message(_product.numpy) == _message(_row.detach().numpy) == ""
 _short = torch.ones(2, dtype=torch.bfloat16)
 assert _message(_short.numpy) == "TypeError: Got unsupported ScalarType BFloat16"
 assert _short.float().numpy().tolist() == [1, 1]
@@ -187,16 +191,11 @@ assert _complex.resolve_conj().numpy().tolist() == [1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Messages that are close to this one
-# -----------------------------------
-# - ``can't convert cuda:0 device type tensor to numpy``: the array would be on the CPU. Add ``.cpu()``.
-# - ``Got unsupported ScalarType BFloat16``: NumPy has no such type. Add ``.float()``.
-# - ``Can't call numpy() on Tensor that has conjugate bit set``: add ``.resolve_conj()``.
+# A function that PyTorch does not have becomes :ref:`a Function with its own backward
+# <sphx_glr_gallery_functions_exp_function.py>`.
 #
-# What not to do
-# --------------
-# **Write into the array.** After ``detach().numpy()`` it is the memory of the tensor, and autograd does not see the write.
-# Here the values are shifted for a plot, between forward and backward. ``exp`` saved its result, so its gradient is now wrong.
+# **The array shares memory with the tensor.** Here the values are shifted for a plot, between forward and backward. ``exp``
+# saved its result, so its gradient is now wrong, and no message says so. Make a new array: ``curve = curve - curve.max()``.
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 y = torch.exp(x)
@@ -217,23 +216,175 @@ assert torch.allclose(x.grad, torch.exp(x))
 # sphinx_gallery_end_ignore
 
 # %%
-# There is no message. Make a new array: ``curve = curve - curve.max()``.
-#
-# **Make the result a leaf.** If you call ``requires_grad_()`` on the tensor from NumPy, backward runs, and stops there:
+# can't convert cuda:0 device type tensor to numpy
+# ------------------------------------------------
+# An array can only use the memory of the CPU. ``.cpu()`` copies the tensor there:
 
-w.grad = None
-root = torch.tensor(np.sqrt((w**2).detach().numpy())).requires_grad_()
-root.backward()
-print("root.grad:", root.grad, "  w.grad:", w.grad)
+# This needs a GPU.
+import numpy as np
+import torch
+from torch import nn
 
 # sphinx_gallery_start_ignore
-assert root.grad == 1 and w.grad is None and root.is_leaf
+# isort: split
+import contextlib
+import ctypes
+from unittest import mock
+
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
+
+_new = ctypes.pythonapi.PyCapsule_New
+_new.restype = ctypes.py_object
+_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+_TYPES = {torch.float32: (2, 32, 1, 0), torch.int64: (0, 64, 1, 0)}
+_numbers = {}  # of each tensor on the GPU that is imitated
+
+
+class _Managed(ctypes.Structure):
+    """A tensor as DLPack describes it: where it is, its device, type and shape."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("ndim", ctypes.c_int32),
+        ("dtype", ctypes.c_uint8 * 4),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+def _on_gpu(x):
+    """A tensor of PyTorch that says it is on cuda:0, and whose numbers are on the CPU."""
+    x = x.detach().clone(memory_format=torch.contiguous_format)
+    sizes = (ctypes.c_int64 * 8)(*x.shape)
+    steps = (ctypes.c_int64 * 8)(*x.stride())
+    shape = ctypes.addressof(sizes), ctypes.addressof(steps)
+    what = _Managed(x.data_ptr(), (2, 0), x.ndim, _TYPES[x.dtype], *shape)
+    _numbers[x.data_ptr()] = x, what, sizes, steps
+    capsule = _new(ctypes.addressof(what), b"dltensor", None)
+    with mock.patch("torch.cuda._lazy_init"):
+        return torch._C._from_dlpack(capsule)
+
+
+class _Gpu(TorchFunctionMode):
+    """Computes on the CPU what takes tensors of the imitated GPU. Conversions to NumPy are PyTorch's own."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        converts = function in (torch.Tensor.__array__, torch.Tensor.numpy)
+        if function.__name__ == "__get__" or (converts and "force" not in kwargs):
+            return function(*args, **kwargs)
+        found = []
+
+        def down(x):
+            if not (isinstance(x, torch.Tensor) and x.is_cuda):
+                return x
+            found.append(x)
+            return _numbers[x.data_ptr()][0]
+
+        args, kwargs = tree_map(down, (args, kwargs))
+        if function is torch.Tensor.to and torch.device(args[1]).type == "cuda":
+            return _on_gpu(args[0])
+        result = function(*args, **kwargs)
+        stays = found and function is not torch.Tensor.cpu
+        return tree_map(
+            lambda x: _on_gpu(x) if stays and isinstance(x, torch.Tensor) else x, result
+        )
+
+
+_gpu = contextlib.ExitStack()
+_gpu.enter_context(torch.no_grad())
+_gpu.enter_context(_Gpu())
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    torch.manual_seed(0)
+    model, device = nn.Linear(4, 3), "cuda"
+    images, labels = torch.randn(8, 4), np.array([0, 1, 2, 2, 1, 0, 0, 1])
+
+    model.to(device)
+    scores = model(images.to(device))
+    predicted = scores.argmax(1).numpy()
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+assert raised == [
+    "can't convert cuda:0 device type tensor to numpy. "
+    "Use Tensor.cpu() to copy the tensor to host memory first."
+]
+assert scores.is_cuda and str(scores.device) == "cuda:0"
 # sphinx_gallery_end_ignore
 
 # %%
+# This site is built without a GPU: hidden code computes on the CPU with tensors that say ``cuda:0``. The check that raises is
+# PyTorch's own. On a Mac it is ``mps:0``. Older versions said *can't convert CUDA tensor to numpy*. These calls convert:
+
+# This needs a GPU.
+import matplotlib.pyplot as plt
+import pandas as pd
+
+loss = scores.square().mean()
+calls = {
+    "np.asarray(scores)": lambda: np.asarray(scores),
+    "np.mean([loss, loss])": lambda: np.mean([loss, loss]),
+    "plt.plot([loss, loss])": lambda: plt.plot([loss, loss]),
+    "pd.Series(scores[0])": lambda: pd.Series(scores[0]),
+    "loss.item()": lambda: loss.item(),
+    "scores.tolist()": lambda: scores.tolist(),
+}
+for name, call in calls.items():
+    try:
+        call()
+        print(f"{name:<23} works")
+    except TypeError as error:
+        print(f"{name:<23} {str(error)[:48]}")
+
+# sphinx_gallery_start_ignore
+plt.close("all")
+_said = [_message(call) for call in calls.values()]
+plt.close("all")
+assert _said == [f"TypeError: {raised[0]}"] * 4 + [""] * 2
+# sphinx_gallery_end_ignore
+
+# %%
+# Copy where you convert. The line runs on both devices:
+
+# This needs a GPU.
+predicted = scores.argmax(1).cpu().numpy()
+accuracy = (predicted == labels).mean()
+print(predicted, accuracy)
+
+# sphinx_gallery_start_ignore
+assert predicted.shape == (8,) and 0 <= accuracy <= 1
+_collected = [model(batch.to(device)).argmax(1) for batch in images.split(2)]
+assert np.array_equal(torch.cat(_collected).cpu().numpy(), predicted)
+_gpu.close()
+_weight = torch.ones(3, requires_grad=True)
+_kept = _weight.detach().cpu().numpy(), _weight.detach().cpu().numpy().copy()
+with torch.no_grad():
+    _weight.mul_(5)  # as an optimizer does
+assert [array.tolist() for array in _kept] == [[5, 5, 5], [1, 1, 1]]
+_meta = _message(torch.ones(3, device="meta").numpy)
+assert _meta == f"TypeError: {raised[0].replace('cuda:0', 'meta')}"
+assert "Cannot copy out of meta tensor" in _message(torch.ones(3, device="meta").cpu)
+# sphinx_gallery_end_ignore
+
+# %%
+# - **In a loop**, each copy waits for the GPU. Collect small results and copy once: ``torch.cat(collected).cpu().numpy()``.
+# - **Do not write model.cpu()**. It moves the model, and your next batch is :ref:`on another device
+#   <sphx_glr_gallery_errors_two_devices.py>`.
+# - **meta** instead of ``cuda:0``: the tensor has no data. See :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py`.
+# - **Got unsupported ScalarType BFloat16**: NumPy has no such type. Add ``.float()``.
+# - **has conjugate bit set**: add ``.resolve_conj()``.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: which copies share memory, and which keep the graph.
-# - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which writes autograd sees.
+# - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: both directions, and what is copied.
 # - In PyTorch's reference: `Tensor.numpy
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html>`__.

@@ -126,7 +126,8 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In validation or when you use the model**: ``model.eval()``. Keep all samples there.
+# - **drop_last does not help**: the batch size is 1, or it is 1 on each GPU. ``print(x.shape)`` in front of the layer.
+# - **In validation or when you use the model** (the frame is a line of your validation): ``model.eval()``. Keep all samples.
 # - **Only one sample fits in memory**: ``nn.LayerNorm`` and ``nn.GroupNorm`` compute within one sample. A group of
 #   ``GroupNorm`` needs more than one value, too: two channels, for example. Gradient accumulation does not help, as each
 #   forward pass still gets one sample.

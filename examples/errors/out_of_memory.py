@@ -101,6 +101,12 @@ model.eval()
 assert [_fits(one) for one in (lambda x: x, torch.Tensor.item)] == [False, True]
 assert 12.73 + 9.35 < 22.78  # of the message below
 assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
+_weight = torch.nn.Parameter(torch.ones(3))
+_adam = torch.optim.Adam([_weight])
+_weight.sum().backward()
+assert not _adam.state
+_adam.step()
+assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) == 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -114,6 +120,31 @@ assert "doesn't increase the amount of GPU" in torch.cuda.empty_cache.__doc__
 #
 # On Windows, the CPU says *DefaultCPUAllocator: not enough memory: you tried to allocate 8388608 bytes.* Linux may also end a
 # program with ``Killed``, without a message.
+#
+# Where it is raised, and when, tells the cause:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 42 58
+#
+#    * - the frame
+#      - the cause
+#    * - ``model.to("cuda")`` or ``from_pretrained``
+#      - The weights do not fit, or another program uses the GPU.
+#    * - ``torch.load``, when you resume
+#      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
+#    * - ``forward`` or ``backward`` of the first step
+#      - The batch, or the length of the sequence, is too large.
+#    * - the first ``optimizer.step()``
+#      - Adam makes two tensors for each weight there, and not before.
+#    * - after some steps, more each time
+#      - A tensor with a graph is kept: ``total += loss``.
+#    * - after some steps, at random
+#      - One batch has the longest sequence or the most boxes.
+#    * - the validation
+#      - ``torch.no_grad()`` is missing, as here.
+#    * - rank 0 only, or a GPU that you did not choose
+#      - Other processes load their files onto ``cuda:0``: ``map_location``.
 #
 # Why
 # ---

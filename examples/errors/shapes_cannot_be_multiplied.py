@@ -6,6 +6,13 @@ mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
    ! single: in_features of the first linear layer after a convolution
    ! single: the classifier fails after the image size changed
    ! single: size mismatch, m1: [2 x 2304], m2: [400 x 10]
+   ! single: input.size(-1) must be equal to input_size. Expected 10, got 5
+   ! single: LSTM after a convolution, wrong dimension
+   ! single: Expected hidden[0] size (1, 1, 4), got [1, 2, 4]
+   ! single: For batched 3-D input, hx and cx should also be 3-D
+   ! single: einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3
+   ! single: number of subscripts in the equation does not match the number of dimensions for operand
+   ! single: einsum(): output subscript k does not appear in the equation
 
 .. in-short::
 
@@ -49,27 +56,45 @@ _operator = "addmm: " if TORCH >= (2, 15) else ""
 assert message == (
     f"{_operator}mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)"
 )
+
+
+def _says(call, *inputs):
+    try:
+        call(*inputs)
+    except (RuntimeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the four numbers:
-#
 # - ``2``: how many vectors arrive. Here it is the batch. If the input has more than two dimensions, it is the product of all
 #   but the last.
 # - ``2304``: how long each vector is.
 # - ``400x10``: the layer's weight, transposed: ``in_features`` and ``out_features``.
 #
 # Earlier versions said *size mismatch, m1: [2 x 2304], m2: [400 x 10]*. PyTorch 2.15 begins with the name of the operator: here
-# *addmm:*. If the layer has no bias, it is *mm:*.
+# *addmm:*. If the layer has no bias, it is *mm:*. Look for the last frame of the traceback that is not PyTorch's:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 38 62
+#
+#    * - the frame
+#      - what to fix
+#    * - ``forward`` of your model
+#      - The layer that this line calls, or the shape that reaches it.
+#    * - ``backward`` of your own Function
+#      - A product with a transpose missing: ``grad @ weight.T`` for ``x @ weight``.
+#    * - a model or a node of another library
+#      - Two parts of different models, as a text encoder of 768 numbers and a network for 4096. Change the part, not the layer.
 #
 # Why
 # ---
 # ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. A product of matrices needs as many
-# columns on the left as rows on the right. What arrives depends on the size of the image: the convolution makes 24 × 24 of
-# 28 × 28, the pooling 12 × 12, and 16 channels of 144 are 2,304. The 400 in many tutorials is for images of 32 × 32 and for
-# one more convolution.
-#
-# Print the shapes on the way to see where the number comes from:
+# columns on the left as rows on the right. What arrives depends on the size of the image. The 400 in many tutorials is for
+# images of 32 × 32 and one more convolution. Print the shapes on the way to see where the number comes from:
 
 x = images
 for layer in net[:-1]:
@@ -78,26 +103,31 @@ for layer in net[:-1]:
 
 # sphinx_gallery_start_ignore
 assert x.shape == (2, 2304)
-
-
-def _says(layer, x):
-    try:
-        layer(x)
-    except RuntimeError as error:
-        return str(error)
-    return ""
-
-
-# the first number is the product of all dimensions but the last
 _layer = nn.Linear(400, 10)
 assert _says(_layer, torch.ones(2, 16, 12, 12)).endswith("(384x12 and 400x10)")
 _operator = "mm: " if TORCH >= (2, 15) else ""
 assert _says(nn.Linear(400, 10, bias=False), torch.ones(2, 3, 5)) == (
     f"{_operator}mat1 and mat2 shapes cannot be multiplied (6x5 and 400x10)"
 )
-# the tutorial's network: 32 x 32, two convolutions
 _convs = nn.Conv2d(3, 6, 5), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2)
 assert nn.Sequential(*_convs)(torch.ones(1, 3, 32, 32)).numel() == 400
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, grad):
+        (weight,) = ctx.saved_tensors
+        return grad @ weight, None
+
+
+_x = torch.ones(5, 3, requires_grad=True)
+_sum = _Product.apply(_x, torch.ones(3, 2)).sum()
+assert "(5x2 and 3x2)" in _says(_sum.backward)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -114,42 +144,29 @@ net = nn.Sequential(
 )
 scores = net(images)
 print(tuple(scores.shape))
-assert scores.shape == (2, 10)
 
 # graph: scores -- Here the linear layer is AddmmBackward0: mat1 is its input, mat2 the transposed weight
 
 # sphinx_gallery_start_ignore
-assert type(scores.grad_fn).__name__ == "AddmmBackward0"
+assert scores.shape == (2, 10) and type(scores.grad_fn).__name__ == "AddmmBackward0"
+_lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
+assert _lazy(images).shape == (2, 10) and _lazy[-1].in_features == 2304
+_pooled = nn.Sequential(*net[:-2], nn.AdaptiveAvgPool2d(5), nn.Flatten(), _layer)
+for _size in (28, 64):
+    assert _pooled(torch.ones(2, 1, _size, _size)).shape == (2, 10)
 # sphinx_gallery_end_ignore
 
 # %%
-# Or let the network do it:
+# - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
+# - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you
+#   make the optimizer.
+# - **A new head of a trained model**: ``nn.Linear(model.fc.in_features, classes)``.
+# - **The first number is not your batch**: ``Flatten()`` is missing, or ``view`` mixed the batch with other dimensions. Write
+#   ``x.flatten(1)``.
+# - **Equal numbers, but not in the middle**: transpose one matrix. For ``(3x2 and 5x2)`` it is ``x @ w.T``. ``nn.Linear``
+#   stores its weight as ``(out, in)``.
 #
-# - ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you make the optimizer.
-# - ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of images of many sizes.
-
-lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
-pooled = nn.Sequential(
-    *net[:-2], nn.AdaptiveAvgPool2d(5), nn.Flatten(), nn.Linear(400, 10)
-)
-for size in (28, 64):
-    print(size, tuple(pooled(torch.ones(2, 1, size, size)).shape))
-
-assert lazy(images).shape == (2, 10) and lazy[-1].in_features == 2304
-
-# %%
-# **The first number is not your batch?** Then do not change the layer: the batch was mixed with other dimensions, or
-# ``Flatten()`` is missing. Without it, the layer above gets 384 rows of 12.
-#
-# **The two middle numbers must be equal.** If an equal pair is there, but not in the middle, transpose one matrix: for
-# ``(3x2 and 3x5)`` it is ``x.T @ w``, for ``(3x2 and 5x2)`` it is ``x @ w.T``. ``nn.Linear`` stores its weight as
-# ``(out, in)``, so a product with that weight needs ``.T``.
-#
-# What not to do
-# --------------
-# ``view(-1, 400)`` cuts all numbers of the batch into rows of 400. Two images of 2,304 numbers cannot be cut so, and it raises.
-# With 25 images it can: then there are 144 rows for 25 images. Each row is a part of one image, or the end of one image and the
-# beginning of the next.
+# What ``view(-1, 400)`` does instead: 25 images of 2,304 numbers become 144 rows. Some rows have two images:
 
 features = torch.arange(25.0)[:, None].expand(25, 2304)  # image number i is all i
 rows = features.reshape(-1, 400)
@@ -157,24 +174,173 @@ print(tuple(rows.shape), "row 5 has images", rows[5].unique().tolist())
 assert rows.shape == (144, 400) and rows[5].unique().tolist() == [0.0, 1.0]
 
 # sphinx_gallery_start_ignore
-assert "shape '[-1, 400]' is invalid" in _says(lambda x: x.view(-1, 400), x)
-_images_in = [len(row.unique()) for row in rows]
-assert _images_in.count(1) == 120 and _images_in.count(2) == 24
-# the pairs that fit after a transpose
-_x, _by_rows, _by_columns = torch.ones(3, 2), torch.ones(3, 5), torch.ones(5, 2)
-assert _says(_x.matmul, _by_rows).endswith("(3x2 and 3x5)")
+_head = nn.Linear(net[-1].in_features, 3)  # a new head
+assert nn.Sequential(*net[:-1], _head)(images).shape == (2, 3)
+_x, _by_columns = torch.ones(3, 2), torch.ones(5, 2)
 assert _says(_x.matmul, _by_columns).endswith("(3x2 and 5x2)")
-assert (_x.T @ _by_rows).shape == (2, 5) and (_x @ _by_columns.T).shape == (3, 5)
-assert nn.Linear(2, 5).weight.shape == (5, 2)
-assert _says(_layer, x.flatten(1)).endswith("2304 and 400x10)")
+assert (_x @ _by_columns.T).shape == (3, 5)
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``x.flatten(1)``: the batch keeps its dimension, and the linear layer reports a wrong size.
+# input.size(-1) must be equal to input_size. Expected 10, got 5
+# --------------------------------------------------------------
+# A recurrent layer says it so. *Expected* is its ``input_size``, *got* the last dimension of the input:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    series = torch.ones(3, 7, 5)  # 3 samples, 7 times, 5 sensors
+    lstm = nn.LSTM(input_size=10, hidden_size=4, batch_first=True)
+    output, state = lstm(series)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised == ["input.size(-1) must be equal to input_size. Expected 10, got 5"]
+for _kind in (nn.LSTM, nn.GRU, nn.RNN):
+    assert _says(_kind(10, 4), series) == raised[0]
+    _layer = _kind(10, 4, batch_first=True)
+    _x = torch.randn(3, 10, 5)
+    _last = _kind(10, 4)
+    _last.load_state_dict(_layer.state_dict())
+    _moved = _last(_x.permute(2, 0, 1))[0].transpose(0, 1)
+    assert torch.allclose(_moved, _layer(_x.transpose(1, 2))[0], atol=1e-6)
+assert nn.LSTM(5, 4, batch_first=True, bidirectional=True)(series)[0].shape[2] == 8
+_packed = nn.utils.rnn.pack_sequence([torch.ones(3, 5), torch.ones(2, 5)])
+assert "shapes cannot be multiplied" in _says(lstm, _packed)
+assert "got 5 expected 10" in _says(nn.LSTMCell(10, 4), torch.ones(3, 5))
+# sphinx_gallery_end_ignore
+
+# %%
+# - **Vectors of another length**, as word vectors of 768 numbers: make the layer for them, ``input_size=5`` here. Ids of words
+#   go through ``nn.Embedding`` first.
+# - **After a bidirectional layer**, ``input_size`` is ``2 * hidden_size``.
+# - **One number for each time**: ``input_size=1`` and ``prices.unsqueeze(2)``.
+# - **After a convolution**, which has the features before the times: ``maps.transpose(1, 2)`` with ``batch_first=True``,
+#   ``maps.permute(2, 0, 1)`` without. ``reshape`` gives the same shape and mixes the numbers.
+#
+# ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*.
+#
+# Expected hidden[0] size
+# -----------------------
+# The state that you give does not fit. Below, it is kept from a batch of 2 for a batch of 1:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    lstm, state = nn.LSTM(10, 4, batch_first=True), None
+    for batch in torch.ones(5, 7, 10).split(2):
+        output, state = lstm(batch, state)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[1:] == ["Expected hidden[0] size (1, 1, 4), got [1, 2, 4]"]
+_two, _input = (torch.zeros(1, 2, 4),) * 2, torch.ones(2, 5, 10)
+for _options, _first in (
+    ({"num_layers": 2}, 2),
+    ({"bidirectional": True}, 2),
+    ({"num_layers": 3, "bidirectional": True}, 6),
+):
+    _said = _says(nn.LSTM(10, 4, batch_first=True, **_options), _input, _two)
+    assert _said == f"Expected hidden[0] size ({_first}, 2, 4), got [1, 2, 4]"
+_said = _says(nn.GRU(10, 4, batch_first=True), torch.ones(1, 5, 10), _two[0])
+assert _said == "Expected hidden size (1, 1, 4), got [1, 2, 4]"
+_flat = torch.zeros(2, 4), torch.zeros(2, 4)
+_said = "For {}, hx and cx should also be {} but got ({}, {}) tensors".format
+assert _says(lstm, torch.ones(5, 10), _two) == _said(
+    "unbatched 2-D input", "2-D", "3-D", "3-D"
+)
+assert _says(lstm, _input, _flat) == _said("batched 3-D input", "3-D", "2-D", "2-D")
+_zeros = torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)
+assert torch.equal(lstm(batch)[0], lstm(batch, _zeros)[0])
+# sphinx_gallery_end_ignore
+
+# %%
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``, also with
+# ``batch_first=True``. See which one differs. If the batches are different samples, call ``lstm(batch)`` without a state. If
+# each goes on where the last one stopped, keep and detach the state, and use ``drop_last=True``: see
+# :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
+#
+# If only one of input and state has a batch, it is *For batched 3-D input, hx and cx should also be 3-D* or *For unbatched 2-D
+# input, hx and cx should also be 2-D*.
+#
+# einsum(): subscript j has size 4 for operand 1
+# ----------------------------------------------
+# One letter stands for two sizes. The weight of a linear layer is ``(out, in)``:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    x = torch.rand(2, 3)  # 2 samples, 3 features
+    weight = nn.Linear(in_features=3, out_features=4).weight
+    y = torch.einsum("ij,jk->ik", x, weight)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[2:] == [
+    "einsum(): subscript j has size 4 for operand 1 which does not broadcast "
+    "with previously seen size 3"
+]
+
+
+def _einsum(*arguments):
+    return _says(torch.einsum, *arguments)
+
+
+_three = _einsum("i,ij,jk->k", torch.ones(2), torch.ones(2, 3), torch.ones(4, 5))
+_by_label = torch.backends.opt_einsum.is_available()
+assert ("Size of label 'j' for operand 2" if _by_label else "subscript j has") in _three
+_batch = torch.rand(5, 2, 3)
+assert _einsum("ij,kj->ik", _batch, weight) == (
+    "einsum(): the number of subscripts in the equation (2) does not match the number "
+    "of dimensions (3) for operand 0 and no ellipsis was given"
+)
+assert torch.einsum("...j,kj->...k", _batch, weight).shape == (5, 2, 4)
+assert _einsum("ij,lj->ik", x, weight) == (
+    "einsum(): output subscript k does not appear in the equation for any input operand"
+)
+assert _einsum("ij,kj->ik", x).endswith(
+    "fewer operands were provided than specified in the equation"
+)
+_wrong = torch.einsum("ij,kl->ik", x, weight)  # a new letter is summed alone
+assert torch.allclose(_wrong, x.sum(1, keepdim=True) * weight.sum(1), atol=1e-6)
+# sphinx_gallery_end_ignore
+
+# %%
+# Operand 1 is the second tensor. Give each tensor the letters of its own dimensions:
+
+print(torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T)
+# sphinx_gallery_end_ignore
+
+# %%
+# - **The letters are right**: the layer, or the table of another file, was made for a different number. Change that.
+# - **number of subscripts in the equation**: a tensor has more or fewer dimensions than letters. Look for a ``squeeze()`` and a
+#   batch of one. ``"...j,kj->...k"`` takes any number of dimensions before the last.
+# - **output subscript k does not appear**: a slip of the keyboard.
+# - **Size of label 'j' for operand 2**: the same message for three tensors or more.
+#
+# Do not rename the letter: ``"ij,kl->ik"`` runs, sums ``j`` and ``l`` alone, and has the right shape with wrong numbers.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_invalid_shape.py`, when it is the reshape that raises.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, the same for operations element by element.
-# - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__ and
-#   `nn.LazyLinear <https://docs.pytorch.org/docs/stable/generated/torch.nn.LazyLinear.html>`__.
+# - :ref:`sphx_glr_gallery_errors_expected_channels.py`, the same for convolutions.
+# - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__, `nn.LSTM
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html>`__ and `torch.einsum
+#   <https://docs.pytorch.org/docs/stable/generated/torch.einsum.html>`__.

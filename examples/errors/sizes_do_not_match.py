@@ -6,11 +6,17 @@ The size of tensor a (3) must match the size of tensor b (4)
    ! single: the loss of predictions (n, 1) and targets (n,) is wrong
    ! single: UserWarning Using a target size that is different to the input size, will likely lead to incorrect results
    ! single: a skip connection adds feature maps of different sizes
+   ! single: Sizes of tensors must match except in dimension 1. Expected size 24 but got size 25 for tensor number 1
+   ! single: the skip connection of a U-Net fails for some image sizes
+   ! single: Tensors must have same number of dimensions: got 2 and 3
+   ! single: zero-dimensional tensor (at position 0) cannot be concatenated
+   ! single: difference between torch.cat and torch.stack
 
 .. in-short::
 
    You combine two tensors element by element, and their shapes do not fit. Often you have one number for each row, and PyTorch
-   lines it up with the columns. Give that tensor a last dimension of size 1.
+   lines it up with the columns. Give that tensor a last dimension of size 1. For ``torch.cat`` :ref:`see below
+   <cat-sizes>`.
 
    .. code-block:: diff
 
@@ -41,15 +47,14 @@ assert (
     message
     == "The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1"
 )
-assert table.shape == (4, 3) and mean.shape == (4,)
 
 
 def _said(operation):
     try:
         operation()
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         return str(error)
-    raise AssertionError("nothing was raised")
+    return ""
 
 
 assert "tensor a (4) must match the size of tensor b (3)" in _said(lambda: mean - table)
@@ -61,7 +66,26 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # - *a* and *b* are the first and the second operand, here ``table`` and ``mean``. Your sizes replace 3 and 4.
 # - ``at non-singleton dimension 1``: where the two sizes meet, counted from 0 in the tensor with more dimensions.
 #
-# Older versions say *inconsistent tensor size* and that the two should *have the same number of elements*.
+# Older versions say *inconsistent tensor size* and that the two should *have the same number of elements*. Look for the last
+# frame of the traceback that is not PyTorch's:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 38 62
+#
+#    * - the frame
+#      - what to fix
+#    * - a line of ``forward``
+#      - The two shapes in that line. Print them.
+#    * - ``backward`` of your own Function
+#      - It combines ``grad_output`` with a saved tensor of the shape of the *input*.
+#    * - ``loss = ...`` or ``functional.py``
+#      - The shapes of prediction and target.
+#    * - ``optimizer.step()``, in ``adam.py``
+#      - The optimizer's state. See below.
+#    * - a model of another library
+#      - A sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: cut it, or use
+#        ``truncation=True``.
 #
 # Why
 # ---
@@ -100,14 +124,14 @@ for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1
 # sphinx_gallery_end_ignore
 
 # %%
+# In training, such a loss goes down and the model is wrong: the best answer to all targets at once is their mean.
+#
 # The fix
 # -------
 # Print both shapes, and say what each dimension means. Then one of these applies.
 #
 # **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``, or ``keepdim=True`` where it is computed.
 
-table = torch.arange(12.0).reshape(4, 3)
-mean = table.mean(dim=1)
 centered = table - mean.unsqueeze(-1)
 print(centered[0], centered.mean(dim=1))
 
@@ -130,111 +154,180 @@ for _numbers in (of_channels, of_channels.unsqueeze(-1)):
     )
 _shifted = images - of_channels[:, None, None]
 assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
-# sphinx_gallery_end_ignore
-
-# %%
-# **One element too many**: a forecast of the next value has no target for the last input. Cut it off.
-
-series = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0])
-forecast, following = series * 2, series[1:]
-print("errors:", forecast[:-1] - following)
-
-# sphinx_gallery_start_ignore
-assert torch.equal(forecast[:-1], following)
-assert "tensor a (5) must match the size of tensor b (4)" in _said(
-    lambda: forecast - following
+# gray or RGBA images with the means of three channels, as torchvision's Normalize has them
+_mean = of_channels[:, None, None]
+assert "tensor a (4) must match the size of tensor b (3)" in _said(
+    lambda: torch.rand(4, 8, 8) - _mean
 )
+assert (torch.rand(1, 8, 8) - _mean).shape == (3, 8, 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# **An odd size on a skip connection**: here 7 is halved to 4 and doubled to 8. Upsample to the size of the other tensor.
+# **4 and 3, in** ``Normalize``: images with transparency. Open them with ``convert("RGB")``.
+#
+# **A loss**: bring both to one shape, and put the assert there.
 
 from torch import nn
-
-x = torch.randn(1, 1, 7)
-halved = nn.Conv1d(1, 1, 3, stride=2, padding=1)(x)
-upsampled = nn.functional.interpolate(halved, size=x.shape[2:])
-print(tuple(halved.shape), tuple((x + upsampled).shape))
-
-# sphinx_gallery_start_ignore
-assert halved.shape[-1] == 4 and upsampled.shape == x.shape
-_doubled = nn.functional.interpolate(halved, scale_factor=2)
-assert "tensor a (7) must match the size of tensor b (8)" in _said(lambda: x + _doubled)
-# sphinx_gallery_end_ignore
-
-# %%
-# **A loss**: bring both to one shape, and put the assert there. For a sequence that is longer than a table of positions, see
-# :ref:`the page on expanded sizes <sphx_glr_gallery_errors_expanded_size.py>`.
 
 flat = predictions.squeeze(1)
 assert flat.shape == targets.shape
 print("loss:", nn.functional.mse_loss(flat, targets).item())
 
 # sphinx_gallery_start_ignore
-assert nn.functional.mse_loss(flat, targets) == 0
-# sphinx_gallery_end_ignore
-
-# %%
-# What not to do
-# --------------
-# **Unsqueeze until it fits.** The forecast above is perfect. With a dimension more, every forecast is compared with every
-# target, and it has an error:
-
-pairs = forecast.unsqueeze(1) - following
-print(tuple(pairs.shape), "error:", round(pairs.square().mean().item(), 4))
-assert pairs.shape == (5, 4) and pairs.square().mean() > 100
-
-# %%
-# In training, such a loss goes down and the model is wrong. Below, the data lie on a line with slope 3 and offset 5. The second
-# fit compares each prediction with all targets. The best answer to all of them is their mean, so it finds the slope 0.
-
-
-def fit(shape):
-    torch.manual_seed(0)
-    inputs = torch.randn(100, 1)
-    outputs = 3 * inputs.squeeze(1) + 5
-    model = nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    losses = []
-    for _ in range(200):
-        loss = (model(inputs).reshape(shape) - outputs).square().mean()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.item())
-    slope, offset = abs(model.weight.item()), model.bias.item()
-    print(f"{shape!s:<9} slope {slope:.2f}, offset {offset:.2f}, loss {losses[-1]:.2f}")
-    return slope, offset, losses, outputs
-
-
-right, wrong = fit((100,)), fit((100, 1))
-
-# sphinx_gallery_start_ignore
-assert abs(right[0] - 3) < 0.01 and abs(right[1] - 5) < 0.01 and right[2][-1] < 1e-4
-assert wrong[0] < 0.01 and abs(wrong[1] - wrong[3].mean()) < 0.01
-assert 1 < wrong[2][-1] < wrong[2][0]
-# sphinx_gallery_end_ignore
-
-# %%
-# **Ignore the warning.** ``mse_loss`` computes the same wrong number, and warns. The subtraction above does not.
-
 import warnings
 
+assert nn.functional.mse_loss(flat, targets) == 0
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    nn.functional.mse_loss(predictions, targets)
-print("UserWarning:", caught[0].message)
+    assert nn.functional.mse_loss(predictions, targets) > 0
+assert "Using a target size" in str(caught[0].message)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``mse_loss`` computes all pairs too, and warns: *Using a target size that is different to the input size*. Do not ignore it.
+#
+# **One element too many**: a forecast of the next value has no target for the last input. Write ``forecast[:-1] - series[1:]``.
+#
+# **In optimizer.step()**: the optimizer's state belongs to parameters of other shapes. You loaded the state of a model whose
+# layers come in a different order, or you resized an embedding since, as from 50265 to 50266. Give the optimizer the parameters
+# in the order of the file:
 
 # sphinx_gallery_start_ignore
-assert len(caught) == 1 and "Using a target size" in str(caught[0].message)
-assert "will likely lead to incorrect results due to broadcasting" in str(
-    caught[0].message
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    first = nn.ParameterDict({"w": torch.ones(3), "v": torch.ones(2)})
+    other = nn.ParameterDict({"v": torch.ones(2), "w": torch.ones(3)})
+    adam = torch.optim.Adam([first["w"], first["v"]])
+    (first["w"].sum() + first["v"].sum()).backward()
+    adam.step()
+
+    restored = torch.optim.Adam([other["v"], other["w"]])
+    restored.load_state_dict(adam.state_dict())
+    (other["w"].sum() + other["v"].sum()).backward()
+    restored.step()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[0].startswith("The size of tensor a (3) must match the size of tensor b")
+restored = torch.optim.Adam([other["w"], other["v"]])
+restored.load_state_dict(adam.state_dict())
+restored.step()
+assert restored.state[other["w"]]["exp_avg"].shape == (3,)
+
+
+class _Row(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sum(1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0]
+
+
+_x = torch.ones(4, 3, requires_grad=True)
+assert "tensor a (4) must match the size of tensor b (3)" in _said(
+    lambda: _Row.apply(_x).sum().backward()
 )
+# sphinx_gallery_end_ignore
+
+# %%
+# If two layers that changed places have *one* shape, nothing is raised, and each gets the other's state. After a resize, start
+# with a new optimizer.
+#
+# .. _cat-sizes:
+#
+# Sizes of tensors must match except in dimension 1
+# -------------------------------------------------
+# ``torch.cat`` joins tensors along one dimension. All other sizes must be equal. The usual program is a U-Net, where pooling
+# rounds an odd size down:
+
+import torch
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    down, up = nn.MaxPool2d(2), nn.Upsample(scale_factor=2)
+    skip = torch.ones(1, 8, 25, 25)  # a feature map of 25 x 25
+    x = up(down(skip))
+    torch.cat([x, skip], dim=1)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", error)
+assert raised[1] == (
+    "Sizes of tensors must match except in dimension 1. "
+    "Expected size 24 but got size 25 for tensor number 1 in the list."
+)
+assert "tensor a (24) must match the size of tensor b (25)" in _said(lambda: x + skip)
+# sphinx_gallery_end_ignore
+
+# %%
+# *Tensor number 1* is the second one: the list begins with number 0. Under ``torch.compile`` it is *Expected 24 in dimension 2
+# but got 25 for tensor number 1 in the list*. Print ``[t.shape for t in tensors]``.
+#
+# - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder. The same
+#   helps where the two are added.
+# - **One size is twice the other**: a block does not upsample, or it takes the skip connection of the wrong level.
+# - **A network that you cannot change**, such as YOLO: give it images whose sides are multiples of 32, or of what it asks for.
+#   Pad, and cut the output back.
+# - **Outputs of several batches** in a validation loop: each was padded to its own length. Pad all to one length first.
+
+import torch.nn.functional as F
+
+x = F.interpolate(x, size=skip.shape[2:])
+print(tuple(torch.cat([x, skip], dim=1).shape))
+
+image = torch.ones(1, 3, 250, 230)
+height, width = image.shape[2:]
+padded = F.pad(image, (0, -width % 32, 0, -height % 32))
+print(tuple(padded.shape), tuple(padded[:, :, :height, :width].shape))
+
+# sphinx_gallery_start_ignore
+assert padded.shape == (1, 3, 256, 256)
+for _shape in ((1, 8, 31, 57), (2, 3, 2, 2), (1, 1, 101, 3)):
+    _skip = torch.ones(_shape)
+    _up = F.interpolate(up(down(_skip)), size=_skip.shape[2:])
+    assert torch.cat([_up, _skip], 1).shape[2:] == (_skip + _up).shape[2:]
+for _size in range(220, 275):
+    _image = torch.ones(1, 1, _size, 1).expand(-1, -1, -1, 16)
+    for _layer in [down] * 4 + [up] * 4:
+        _image = _layer(_image)
+    assert _size - _image.shape[2] == _size % 16
+# sphinx_gallery_end_ignore
+
+# %%
+# **Tensors must have same number of dimensions: got 2 and 3.** Give the smaller one the missing dimension: ``token[:, None]``
+# for a class token.
+#
+# **zero-dimensional tensor (at position 0) cannot be concatenated.** Losses have no dimension to join along. ``torch.stack``
+# makes a new one:
+
+losses = [torch.tensor(0.5), torch.tensor(0.4)]
+rows = [torch.ones(3), torch.ones(3)]
+print(torch.stack(losses))
+print("cat:  ", tuple(torch.cat(rows).shape))
+print("stack:", tuple(torch.stack(rows).shape))
+
+# sphinx_gallery_start_ignore
+assert _said(lambda: torch.cat(losses)) == (
+    "zero-dimensional tensor (at position 0) cannot be concatenated"
+)
+_token, _words = torch.ones(2, 8), torch.ones(2, 5, 8)
+assert _said(lambda: torch.cat([_token, _words], dim=1)) == (
+    "Tensors must have same number of dimensions: got 2 and 3"
+)
+assert torch.cat([_token[:, None], _words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`: samples that do not make a batch.
+# - :ref:`sphx_glr_gallery_errors_expanded_size.py`: a sequence that is longer than a table of positions.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: this one and others, each with the assert that finds it.
-# - :ref:`sphx_glr_gallery_errors_invalid_shape.py`: when the shape asked for does not fit the number of elements.
 # - In PyTorch's reference: `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.

@@ -6,6 +6,13 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
    ! single: default_collate fails on samples of different lengths
    ! single: a batch of sentences of different lengths
    ! single: images of different sizes in one batch
+   ! single: expected sequence of length 2 at dim 1 (got 1)
+   ! single: can't convert np.ndarray of type numpy.object_
+   ! single: Unable to create tensor, you should probably activate truncation and/or padding
+   ! single: the dataset returns None for a broken image
+   ! single: default_collate found <class 'PIL.Image.Image'>
+   ! single: expected Tensor as element 1 in argument 0, but got NoneType
+   ! single: skip bad samples in a DataLoader
 
 .. in-short::
 
@@ -41,47 +48,58 @@ assert (
     message
     == "stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at entry 1"
 )
+
+
+def says(call):
+    try:
+        call()
+    except (ValueError, TypeError, RuntimeError, IndexError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
 # sphinx_gallery_end_ignore
 
 # %%
-# *Entry* counts the samples of this batch, from 0. To know which samples these are, set ``shuffle=False`` and
-# ``num_workers=0``. With workers the same message is at the end of ``Caught RuntimeError in DataLoader worker process 0``.
+# *Entry* counts the samples of this batch, from 0. Look for the last frame of the traceback that is not PyTorch's:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 60
+#
+#    * - the frame
+#      - what to fix
+#    * - ``for batch in loader``, and below it ``collate.py``
+#      - The shapes of your samples. This is the usual case.
+#    * - your own ``collate_fn``
+#      - The line there. It stacks before it pads.
+#    * - ``torch.stack(...)`` in your model
+#      - A list that your loop filled. For tensors of different lengths use ``torch.cat``.
+#
+# With workers, the message is at the end of ``Caught RuntimeError in DataLoader worker process 0``.
 #
 # Why
 # ---
 # Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``. It makes one tensor
-# of tensors that all have the same shape. ``torch.cat`` lets one dimension differ, and has a different message:
+# of tensors that all have the same shape. Find out which samples differ:
+
+from collections import Counter
+
+print(Counter(tuple(sample.shape) for sample in sentences))
 
 # sphinx_gallery_start_ignore
-raised = []
-try:
-    # sphinx_gallery_end_ignore
-    torch.cat([torch.ones(2, 3), torch.ones(2, 4)])
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-assert len(raised) == 1 and raised[0].startswith(
-    "Sizes of tensors must match except in dimension 0. Expected size 3"
-)
-# other samples: Python lists, None
-for _samples, _class, _words in (
-    (
-        [[1, 2], [1, 2, 3]],
-        RuntimeError,
-        "each element in list of batch should be of equal",
-    ),
-    ([None, None], TypeError, "found <class 'NoneType'>"),
-    ([sentences[0], None], TypeError, "element 1 in argument 0, but got NoneType"),
-):
-    try:
-        next(iter(DataLoader(_samples, batch_size=2)))
-    except _class as error:
-        raised.append(_words in str(error))
-assert raised[1:] == [True] * 3
+assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1}
 # sphinx_gallery_end_ignore
 
 # %%
+# For pairs it is ``sample[0].shape``. What the shapes tell:
+#
+# - **(3, 112, 112) and (3, 112, 111)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
+#   ``Resize((112, 112))``.
+# - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open all with ``convert("RGB")``.
+# - **(n, 2) and (n,)**: stereo and mono sound. Take the mean of the channels of stereo.
+# - **Boxes, words, sounds**: their number differs by nature. Pad them.
+#
 # The fix
 # -------
 # Pad each batch to its longest sample, and keep the lengths.
@@ -101,6 +119,8 @@ print(batch, lengths, sep="\n")
 # sphinx_gallery_start_ignore
 assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]]
 assert lengths.tolist() == [3, 5]
+_boxes = [torch.ones(2, 4), torch.ones(3, 4)]  # boxes of two images
+assert pad(_boxes)[0].shape == (2, 3, 4) and pad(_boxes)[1].tolist() == [2, 3]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -121,7 +141,7 @@ ax.set_title("Blue: words. Gray: padding.")
 ax.invert_yaxis()
 
 # %%
-# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0. The mean over all places is too small:
+# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0:
 
 losses = torch.ones(batch.shape) * mask
 print(f"all places {losses.mean():.1f}, real words {losses[mask].mean():.1f}")
@@ -148,22 +168,174 @@ for _layer in (
 # - **cross_entropy**: pad the labels with −100, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
-# - **Images**: give them one size in the dataset, by resizing or cropping.
-# - **Samples that are Python lists** of different lengths: *each element in list of batch should be of equal size*.
-# - **A sample that is None**: a ``TypeError`` that names ``NoneType``. Leave such samples out of the dataset.
-# - **Every sample should have one size?** Find the one that differs: ``{sample.shape for sample in dataset}``, or
-#   ``{x.shape for x, label in dataset}`` for pairs.
 #
-# What not to do
-# --------------
-# **Do not use batches of one sample.** The message is gone, but training is often slow, and batch norm can raise: see
-# :ref:`sphx_glr_gallery_errors_one_value_per_channel.py`.
+# expected sequence of length 2 at dim 1 (got 1)
+# ----------------------------------------------
+# The same for Python lists. The first inner list has the length 2, and a later one 1:
+
+import torch
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    lists = [[4, 2], [7], [5, 9, 3]]
+    batch = torch.tensor(lists)
+# sphinx_gallery_start_ignore
+except ValueError as error:
+    raised.append(str(error))
+    print("ValueError:", error)
+assert raised == ["expected sequence of length 2 at dim 1 (got 1)"]
+for _make in (torch.as_tensor, torch.FloatTensor, torch.LongTensor):
+    assert says(lambda make=_make: make(lists)) == f"ValueError: {raised[0]}"
+assert "at dim 2" in says(lambda: torch.tensor([[[1, 2], [3]], [[1, 2], [3]]]))
+assert torch.tensor([[], [1]]).shape == (2, 0)
+# a state of Gymnasium, in a list as it comes from reset()
+assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
+    "ValueError: expected sequence of length 2 at dim 1 (got 0)"
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# - **A tokenizer of Hugging Face** pads by itself with ``padding=True, truncation=True``. Its own message is *Unable to create
+#   tensor, you should probably activate truncation and/or padding*.
+# - **One list is longer than the others**, as the labels of a text that was cut to 512: cut both alike.
+# - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
+# - **Lists whose number differs by nature**: pad them.
+
+rows = [torch.tensor(row, dtype=torch.long) for row in lists]
+print(nn.utils.rnn.pad_sequence(rows, batch_first=True))
+
+# sphinx_gallery_start_ignore
+assert nn.utils.rnn.pad_sequence(rows, batch_first=True).tolist() == [
+    [4, 2, 0],
+    [7, 0, 0],
+    [5, 9, 3],
+]
+# sphinx_gallery_end_ignore
+
+# %%
+# can't convert np.ndarray of type numpy.object\_
+# -----------------------------------------------
+# An array whose cells are Python objects: rows of different lengths, or a pandas table with numbers in one column and ``bool``
+# or text in another.
+
+import pandas as pd
+import torch
+
+# sphinx_gallery_start_ignore
+# isort: split
+import numpy as np
+
+try:
+    # sphinx_gallery_end_ignore
+    table = pd.DataFrame({"age": [22.0, 38.0], "sex": ["male", "female"]})
+    table = pd.get_dummies(table)
+    x = torch.tensor(table.values)
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+assert raised[1].startswith("can't convert np.ndarray of type numpy.object_.")
+_object = f"TypeError: {raised[1]}"
+assert says(lambda: torch.tensor(np.array(lists, dtype=object))) == _object
+for _column in ([True], ["a"]):
+    for _number in ([1], [1.5]):
+        _table = pd.DataFrame({"x": _number, "y": _column})
+        assert says(lambda t=_table: torch.tensor(t.values)) == _object
+# sphinx_gallery_end_ignore
+
+# %%
+# ``print(table.dtypes)`` shows which column it is. Replace text by numbers, as ``get_dummies`` did here, and ask for one type:
+
+x = torch.tensor(table.to_numpy(dtype="float32"))
+print(x)
+
+# sphinx_gallery_start_ignore
+assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
+# sphinx_gallery_end_ignore
+
+# %%
+# default_collate: found <class 'NoneType'>
+# -----------------------------------------
+# The dataset returned ``None``, often for a file that it could not read:
+
+import torch
+from torch.utils.data import DataLoader, Dataset, default_collate
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    files = {0: None, 1: "1.0 2.0", 2: "3.0 4.0"}  # of number 0 nothing can be read
+
+    class Rows(Dataset):
+        def __len__(self):
+            return len(files)
+
+        def __getitem__(self, index):
+            if files[index] is None:
+                return None
+            return torch.tensor([float(word) for word in files[index].split()])
+
+    batch = next(iter(DataLoader(Rows(), batch_size=3)))
+# sphinx_gallery_start_ignore
+except TypeError as error:
+    raised.append(str(error))
+    print("TypeError:", error)
+assert raised[2] == (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>"
+)
+_image = torch.ones(2, 2)
+assert says(lambda: default_collate([_image, None])) == (
+    "TypeError: expected Tensor as element 1 in argument 0, but got NoneType"
+)
+assert says(lambda: default_collate([(_image, 7), None])) == (
+    "TypeError: object of type 'NoneType' has no len()"
+)
+assert "found <U3" in says(lambda: default_collate([np.array(["cat"])] * 2))
+
+
+class _Box:
+    pass
+
+
+assert "found <class '__main__._Box'>" in says(lambda: default_collate([_Box()]))
+assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is list
+# sphinx_gallery_end_ignore
+
+# %%
+# If it is not the first sample, you read *expected Tensor as element 1 in argument 0, but got NoneType*, or *object of type
+# 'NoneType' has no len()*. Find the bad samples once, and leave them out:
+
+good = [index for index in range(len(files)) if Rows()[index] is not None]
+dataset = torch.utils.data.Subset(Rows(), good)
+print(good, next(iter(DataLoader(dataset, batch_size=3))))
+
+# sphinx_gallery_start_ignore
+assert good == [1, 2]
+assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]]
+
+
+def _without_none(samples):
+    return default_collate([sample for sample in samples if sample is not None])
+
+
+_loader = DataLoader(Rows(), batch_size=3, collate_fn=_without_none)
+assert next(iter(_loader)).tolist() == [[1, 2], [3, 4]]
+assert says(lambda: _without_none([None])) == "IndexError: list index out of range"
+# sphinx_gallery_end_ignore
+
+# %%
+# If reading all files takes too long, drop them in a ``collate_fn`` that returns ``default_collate([s for s in samples if s is
+# not None])``. Batches then differ in size, and one that is all ``None`` raises *list index out of range*.
 #
-# **Do not cut all samples to the shortest of the batch.** The model does not see what is cut off.
+# - **found <class 'PIL.Image.Image'>**: the dataset has no transform, or it does not end with ``ToTensor()``.
+# - **found <U3**, or **object**: an array of strings or Python objects. Return numbers.
+# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: workers, shuffling, and what a ``collate_fn`` may do.
-# - :ref:`sphx_glr_gallery_errors_expanded_size.py`, a row of another length is assigned.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: ``torch.cat`` and sums of tensors of different sizes.
 # - In PyTorch's reference: `pad_sequence
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html>`__.

@@ -6,6 +6,7 @@ Error(s) in loading state_dict for Net:
    ! single: Missing key(s) in state_dict, Unexpected key(s) in state_dict
    ! single: module. before every key of a checkpoint
    ! single: size mismatch for weight: copying a param with shape from checkpoint
+   ! single: a checkpoint of Lightning does not fit the model
 
 .. in-short::
 
@@ -111,13 +112,21 @@ net.load_state_dict(saved)
 # sphinx_gallery_start_ignore
 nn.DataParallel(Net()).module.load_state_dict(saved)
 assert torch.equal(net.body.weight, trained.module.body.weight.cpu())
+_lightning = {"epoch": 3, "state_dict": {f"model.{n}": t for n, t in saved.items()}}
+_names = [name.removeprefix("model.") for name in _lightning["state_dict"]]
+assert _names == list(net.state_dict())
 # sphinx_gallery_end_ignore
 
 # %%
 # **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then every
-# name is missing, and the unexpected ones are *epoch*, *model* or *state_dict*. Load the part: ``saved["state_dict"]``.
+# name is missing, and the unexpected ones are *epoch*, *model* or *state_dict*. Load the part: ``saved["state_dict"]``. In a
+# file of Lightning its names begin with the attribute that holds the model, such as ``model.``: take that off.
 #
-# **Another number of classes.** Here the file is of a model with 2 classes, and the new one has 10:
+# **No name fits, and no first word helps:** the file is of another model, or of another version of its code.
+#
+# **A size mismatch** names what differs: the last layer the classes, an embedding the vocabulary, ``pos_embed`` or
+# ``attn_mask`` the size of the image. Make the model with the numbers of the file. Or, for a new head, leave that out of the
+# file. Here the file is of a model with 2 classes, and the new one has 10:
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -99,6 +99,29 @@ for _operator, _names in (
 # - ``mat1``: the argument. In ``addmm``, ``mat1`` is the layer's input and ``mat2`` its weight. ``index`` is what you look up
 #   in an embedding, and ``target`` is your labels.
 #
+# Without these words, the last frame of the traceback that is not PyTorch's tells where to look:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 38 62
+#
+#    * - the frame
+#      - what is on the other device
+#    * - ``model(x)``, in the first layer
+#      - the batch, or the model
+#    * - a later line of ``forward``
+#      - a tensor that ``forward`` makes, a plain attribute, or a layer in a Python list
+#    * - ``criterion(output, labels)``
+#      - the labels, or the class weights of the loss
+#    * - ``optimizer.step()``
+#      - the optimizer's state: it was loaded before the model was moved, or by an optimizer that keeps tensors of its own
+#    * - ``backward()``
+#      - a tensor that your own Function or hook makes: ``torch.zeros_like(grad)``
+#    * - ``generate()`` with ``device_map="auto"``
+#      - the input: ``inputs.to(model.device)``. Do not call ``model.to``.
+#    * - ``cuda:0 and cuda:1``
+#      - a number in the code, ``"cuda:0"``. Write ``x.device``.
+#
 # Why
 # ---
 # Most operations do not move their inputs, because such a copy is slow and would be hard to find. A CPU tensor without

@@ -5,6 +5,7 @@ view size is not compatible with input tensor's size and stride
 .. index::
    ! single: view fails after transpose, permute or a slice
    ! single: correct[:k].view(-1) fails in a top-k accuracy
+   ! single: view fails in backward of a custom Function
 
 .. in-short::
 
@@ -57,12 +58,39 @@ _maps = torch.nn.Conv2d(3, 4, 3)(_images)
 assert not _views(_maps, 2, -1) and _maps.flatten(1).shape == (2, 144)
 assert not _views(torch.randn(3, 4).permute(1, 0), 12)
 assert not _views(torch.randn(4, 6)[:, :3], 12) and _views(torch.randn(4, 6)[:2], 12)
+
+
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, flatten):
+        ctx.flatten = flatten
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return 2 * ctx.flatten(grad).view(grad.shape), None
+
+
+_x, _said = torch.ones(3, 4, requires_grad=True), []
+try:
+    _Double.apply(_x, lambda grad: grad.view(-1)).sum(1).prod().backward()
+except RuntimeError as error:
+    _said.append(str(error))
+assert _said == [message]
+_Double.apply(_x, lambda grad: grad.reshape(-1)).sum(1).prod().backward()
+assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
 # sphinx_gallery_end_ignore
 
 # %%
-# The last sentence of the message usually helps. Older versions begin with *invalid argument 2: view size is not compatible*
-# and end with *Call .contiguous() before .view()*. The output of a convolution can raise this, too, if its input has the
-# ``channels_last`` format.
+# The last sentence of the message usually helps: replace ``view`` by ``reshape`` in the last line of the traceback. It may be
+#
+# - **in your forward**, after a ``transpose``, a ``permute`` or a slice;
+# - **in your forward, after a convolution** whose input has the ``channels_last`` format;
+# - **in an accuracy**, ``correct[:k].view(-1)``, of code for PyTorch 1.6;
+# - **in backward of your own Function**: the gradient of a ``sum()`` is expanded, so ``grad.view`` can raise there;
+# - **in a library**: update it, or give it ``x.contiguous()``.
+#
+# Older versions begin with *invalid argument 2: view size is not compatible* and end with *Call .contiguous() before .view()*.
 #
 # Why
 # ---

@@ -844,8 +844,7 @@ torch.set_num_threads(_threads)
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`: what ``no_grad`` and ``inference_mode`` switch off.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: workers that load data.
 # - :ref:`sphx_glr_gallery_training_reproducibility.py`: seeds, and the order of additions.
-# - :ref:`sphx_glr_gallery_errors_dataloader_worker.py`: when a worker process ends.
-# - :ref:`sphx_glr_gallery_errors_cuda_in_forked_subprocess.py`: when a forked worker uses the GPU.
+# - :ref:`sphx_glr_gallery_errors_dataloader_worker.py`: when a worker process ends, or a forked one uses the GPU.
 # - In PyTorch's notes: `multithreaded autograd
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#multithreaded-autograd>`__ and `multiprocessing best practices
 #   <https://docs.pytorch.org/docs/stable/notes/multiprocessing.html>`__.

@@ -7,6 +7,11 @@ torch.tensor, as_tensor, from_numpy: copy or share
    single: convert a tensor to a NumPy array
    single: torch.Tensor or torch.tensor
    single: UserWarning Creating a tensor from a list of numpy.ndarrays is extremely slow
+   ! single: At least one stride in the given numpy array is negative
+   ! single: torch.from_numpy fails after np.flip, np.rot90 or [::-1]
+   ! single: BGR to RGB, image[:, :, ::-1] to a tensor
+   ! single: UserWarning The given NumPy array is not writable
+   ! single: reverse a tensor, step must be greater than zero
 
 .. in-short::
 
@@ -266,7 +271,7 @@ tabulate_ways_back()
 # - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
 #   can be a copy, or share memory.
 # - ``tolist`` gives Python floats, and an array of those is ``float64``.
-# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_cuda_tensor_to_numpy.py>`:
+# - A tensor on a GPU :ref:`has to come to the CPU first <sphx_glr_gallery_errors_numpy_of_grad.py>`:
 #   ``x.cpu().numpy()``.
 #
 # To train the values of an array, write ``torch.tensor(a, requires_grad=True)``: a leaf with separate memory.
@@ -411,6 +416,71 @@ assert torch.equal(slow, fast) and "list of numpy.ndarrays is extremely slow" in
 # sphinx_gallery_end_ignore
 
 # %%
+# **Converting a reversed array.** NumPy reverses an array without moving a number, by a negative stride, which a tensor cannot
+# have. ``[:, :, ::-1]`` of a BGR image, ``np.flip`` and ``np.rot90`` do that:
+
+import numpy as np
+import torch
+
+# sphinx_gallery_start_ignore
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    image = np.array([[[1, 2, 3], [4, 5, 6]]])  # blue, green, red, as OpenCV reads it
+    rgb = image[:, :, ::-1]
+    x = torch.from_numpy(rgb)
+# sphinx_gallery_start_ignore
+except ValueError as error:
+    raised.append(str(error))
+    print("ValueError:", str(error).strip())
+assert len(raised) == 1 and raised[0].startswith(
+    "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported."
+)
+
+
+def _refused(array, make=torch.from_numpy):
+    try:
+        make(array)
+    except ValueError as error:
+        return str(error) == raised[0]
+    return False
+
+
+assert _refused(rgb, torch.tensor) and _refused(rgb, torch.as_tensor)
+assert _refused([rgb, rgb], torch.utils.data.default_collate)
+for _array in (np.flip(image, 0), np.fliplr(image), np.rot90(np.ones((2, 3)))):
+    assert _refused(_array) and not _refused(_array.copy())
+assert not _refused(rgb.astype("float32"))
+_one = np.ones((1, 2))[::-1]  # counts as contiguous, so this copies nothing
+assert _refused(np.ascontiguousarray(_one)) and not _refused(_one.copy())
+try:
+    torch.from_numpy(image)[:, :, ::-1]
+except ValueError as error:
+    raised.append(str(error))
+assert raised[1:] == ["step must be greater than zero"]
+# sphinx_gallery_end_ignore
+
+# %%
+# Copy the array, or flip the tensor. Slices of a tensor have no negative steps: they say *step must be greater than zero*.
+
+print(torch.from_numpy(rgb.copy()).tolist())
+print(torch.from_numpy(image).flip(-1).tolist())
+
+# sphinx_gallery_start_ignore
+assert torch.from_numpy(rgb.copy()).tolist() == [[[3, 2, 1], [6, 5, 4]]]
+assert torch.from_numpy(image).flip(-1).tolist() == [[[3, 2, 1], [6, 5, 4]]]
+# sphinx_gallery_end_ignore
+
+# %%
+# Earlier versions said *some of the strides of a given numpy array are negative. This is currently not supported*. Do not try
+# ``torch.from_dlpack``: up to PyTorch 2.13 it ends the whole process (`pytorch#188023
+# <https://github.com/pytorch/pytorch/issues/188023>`__).
+#
+# .. torch-changed:: 2.14
+#    :probe: refuses: torch.from_dlpack(np.ones(3)[::-1])
+#
+#    On 2.14, it gives an error that you can catch, and still no tensor.
+#
 # Exercise
 # --------
 # This function is called once with a ``float32`` array and once with a ``float64`` array. Which of them does it change? Change

@@ -540,7 +540,7 @@ assert y.stride() == (5, 1, 60, 20) and subspaces(y) == [20, 6]
 # See also
 # --------
 # - :ref:`The page on view's error <sphx_glr_gallery_errors_view_not_compatible.py>`, and :ref:`the one on negative strides
-#   <sphx_glr_gallery_errors_negative_stride.py>`, which PyTorch does not have.
+#   <sphx_glr_gallery_tensors_numpy_and_torch.py>`, which PyTorch does not have.
 # - :ref:`sphx_glr_gallery_differentiation_gradient_layouts.py`: the strides of ``.grad``.
 # - In PyTorch's reference: `torch.Tensor.view <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html>`__, which
 #   states the rule, `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__ and

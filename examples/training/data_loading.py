@@ -164,7 +164,7 @@ for _shuffle, _name in ((False, "SequentialSampler"), (True, "RandomSampler")):
 # collate_fn: how samples become a batch
 # --------------------------------------
 # The default stacks tensors and makes tensors of ints and floats. It keeps strings, and does the same inside tuples and
-# dictionaries. For ``None`` it :ref:`raises an error <sphx_glr_gallery_errors_collate_found_none.py>`. Two samples each:
+# dictionaries. For ``None`` it :ref:`raises an error <sphx_glr_gallery_errors_stack_unequal_sizes.py>`. Two samples each:
 
 import numpy as np
 from torch.utils.data import default_collate

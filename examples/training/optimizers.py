@@ -454,7 +454,7 @@ assert _raised == ["expected dtype float for `end` but got dtype double"]
 # %%
 # Changes that write into the parameters are harmless, and so is ``model.double()`` before the first step. After a step of Adam
 # or AdamW, it raises :ref:`expected dtype float for end but got dtype double
-# <sphx_glr_gallery_errors_expected_dtype_for_end.py>`. With a new last layer the loss even falls, because the first layer
+# <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer
 # learns: the new layer does not. Make the optimizer last.
 #
 # A tensor that is not a leaf is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
