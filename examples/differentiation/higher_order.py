@@ -5,9 +5,8 @@ Second derivatives with create_graph=True
 .. in-short::
 
    ``(g,) = torch.autograd.grad(y, x, create_graph=True)`` returns a gradient that you can differentiate again. Use it when a
-   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. Not every operation
-   allows it. The fused attention kernel of the CPU does not, nor does a model compiled with the default backend of
-   ``torch.compile``.
+   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. It fails on the fused
+   attention kernel of the CPU, and on a model compiled with the default backend of ``torch.compile``.
 """
 
 # %%
