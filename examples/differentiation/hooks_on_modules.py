@@ -82,7 +82,7 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # sphinx_gallery_end_ignore
 
 # %%
-# An entry can be ``None``, for example at a first layer whose data does not require grad.
+# An entry can be ``None``, for example at a first layer, for the data.
 #
 # The figure shows how it works. PyTorch passed the input and the output of this layer through two extra nodes,
 # ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``. When it
@@ -275,8 +275,7 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
 # The ``backward()`` below walks to ``x``, the weight and the bias. ``torch.autograd.grad`` walks only to the tensors that you
-# name, and a hook that is not on the way does not run. ``torch.autograd.grad`` does not fill ``.grad``, so a hook that waits
-# for accumulation does not run.
+# name, so it skips hooks that lie elsewhere. And because it leaves ``.grad`` alone, it skips hooks that wait for accumulation.
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -324,8 +323,8 @@ assert [_inputs[hook] for hook in HOOKS] == ["runs", "", "", ""]
 tabulate_hooks_that_run()
 
 # %%
-# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
-# the hook does not run.
+# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is never computed, so
+# the hook never runs.
 
 # %%
 # What people get wrong

@@ -217,8 +217,8 @@ assert all(torch.allclose(*_pair) for _pair in zip(_grads, _by_hand, strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. The weight's own gradient is
-# ``(v * normal).sum(0)`` here, and the bias's is ``v.sum(0)``.
+# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. For rows, the weight's own
+# gradient is ``(v * normal).sum(0)``, and the bias's is ``v.sum(0)``.
 #
 # Softmax and cross entropy
 # -------------------------

@@ -6,7 +6,7 @@ grad_fn names: what AddmmBackward0 and others mean
 
    ``grad_fn=<MulBackward0>`` names the *last* operation that was recorded for this tensor: ``mul``, which you may have written
    as ``*``. The node computes the gradient of that operation. The number tells formulas of the same name apart. The name can
-   differ from what you wrote: ``nn.Linear(3, 2)`` ends with ``AddmmBackward0`` on a matrix and, in PyTorch 2.13, with
+   differ from what you wrote: below, ``nn.Linear(3, 2)`` ends with ``AddmmBackward0`` on a matrix and, in PyTorch 2.13, with
    ``ViewBackward0`` on a batch of sequences.
 """
 
@@ -177,7 +177,8 @@ tabulate_last_nodes(LAYERS)
 # - ``UnsafeView`` is harmless. In ``b @ c`` and in ``x.T.reshape(6)``, PyTorch uses it to give a temporary result a new shape
 #   (`an explanation <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
 #
-# A different device, backend or dtype may leave different names: ``nn.LSTM`` in double precision ends with ``StackBackward0``.
+# A different device, backend or dtype may leave different names: on this CPU, ``nn.LSTM`` in double precision ends with
+# ``StackBackward0``.
 
 # %%
 # Arithmetic and reductions

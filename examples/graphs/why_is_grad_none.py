@@ -199,7 +199,7 @@ assert not any(p.requires_grad for p in model[0].parameters())
 # %%
 # The path was cut
 # ~~~~~~~~~~~~~~~~
-# ``h.detach()`` has no path back to ``w``. The loss still has a graph, because of ``v``, so there is no error:
+# ``h.detach()`` has no path back to ``w``. But the loss has a graph, because of ``v``, so you get no error:
 
 w, v = (torch.tensor(2.0, requires_grad=True) for _ in range(2))
 h = w * 3
