@@ -184,7 +184,8 @@ assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In the training loop, keep three things out of the inner loop: clipping, the step and the clearing.
+# In the training loop, keep three things out of the inner loop: the step, the clearing, and :ref:`clipping
+# <sphx_glr_gallery_training_gradient_clipping.py>`, which shortens a gradient that is too long.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model.zero_grad()

@@ -14,8 +14,8 @@ What is a computation graph in PyTorch?
 # The question: how does the loss react?
 # --------------------------------------
 # To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
-# *gradient*, and PyTorch finds it with a graph. To see each number, we begin with two "weights", ``x1`` and ``x2``, and the
-# "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
+# *gradient*, and PyTorch finds it with a graph. With ``requires_grad=True`` you ask PyTorch to record. To see each number, we
+# begin with two "weights", ``x1`` and ``x2``, and the "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
 
 import math
 

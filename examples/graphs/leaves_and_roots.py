@@ -306,8 +306,9 @@ assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
 # sphinx_gallery_end_ignore
 
 # %%
-# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it
-# without an error. But it is missing in ``scale.parameters()``, the list that you give to the optimizer. (In `pytorch#17484
+# **Computing on a parameter inside a module.** A module trains its ``nn.Parameter`` tensors, which are leaves. But
+# ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it without an error, and it is missing in
+# ``scale.parameters()``, the list that you give to the optimizer. (In `pytorch#17484
 # <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
 
 
