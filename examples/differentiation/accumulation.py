@@ -70,8 +70,6 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# This needs no ``retain_graph=True``, an option to run backward twice over *one* graph.
-#
 # Gradients also add up inside one graph, where two paths meet. So these two losses may share one backward, or have one each:
 
 x.grad = None

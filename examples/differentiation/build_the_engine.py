@@ -515,9 +515,7 @@ for _shape in (), (3,), (0,), (2, 1):
 
 # %%
 # PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs custom Functions. Of the
-# nodes that are ready, it takes the one that was recorded last. It also converts dtypes: for a ``float32`` leaf times a
-# ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is ``float32``, and that of the engine above is
-# ``float64``.
+# nodes that are ready, it takes the one that was recorded last. It also converts dtypes.
 
 # %%
 # What people get wrong

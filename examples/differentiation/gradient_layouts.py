@@ -139,9 +139,7 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # Which parameters are dense
 # --------------------------
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own cell. A slice
-# has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The stride
-# of a dimension of size 1 may differ, because nothing steps along it. (This is the default. Inside
-# ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the strides of the gradient that arrives.) The weight
+# has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The weight
 # of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, although the images are in the
 # default layout:
 
@@ -181,15 +179,6 @@ for _dense in (
 ):
     _dense.requires_grad_().sum().abs().backward()
     assert _dense.grad.stride() == _dense.stride()
-_policy = getattr(torch.autograd, "enforce_grad_layout_policy", None)
-_relaxed = torch.zeros(4, 3).t().requires_grad_()
-if _policy is not None:
-    with _policy(False):
-        (_relaxed * factors).sum().backward()
-assert _policy is None or _relaxed.grad.stride() == (4, 1) != _relaxed.stride()
-_relaxed.grad = None
-(_relaxed * factors).sum().backward()
-assert _relaxed.grad.stride() == _relaxed.stride() == (1, 3)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -217,6 +217,20 @@ assert torch.allclose(_got[0], torch.ones(8, 3) @ _layer.weight)
 _used_twice = 2 * x
 (_layer(_used_twice).sum() + 5 * _used_twice.sum()).backward()
 assert torch.allclose(_got[1], _got[0] + 5)  # grad_input would be _got[0]
+_third, _cloned = nn.Linear(4, 3), []
+
+
+def _hook_a_clone(module, args):
+    given = args[0].clone()
+    given.register_hook(_cloned.append)
+    return (given,)
+
+
+_third.register_forward_pre_hook(_hook_a_clone)
+(_third(_used_twice.detach().requires_grad_()).sum() + 5).backward()
+_skipped = _used_twice.detach().requires_grad_()
+(_third(_skipped).sum() + 5 * _skipped.sum()).backward()
+assert torch.allclose(_cloned[1], torch.ones(8, 3) @ _third.weight)
 _calls = []
 watch(_block.norm, _calls.append)
 _block(images).sum().backward()
@@ -268,7 +282,9 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
         (_module(_t) + 5 * _t).sum().backward()
         _handle.remove()
     _by_tensor, (_by_module,) = _seen
-    assert torch.equal(_by_module, torch.ones(3)) and torch.equal(_by_tensor, _by_module)
+    assert torch.equal(_by_module, torch.ones(3)) and torch.equal(
+        _by_tensor, _by_module
+    )
 # sphinx_gallery_end_ignore
 
 # %%
@@ -455,69 +471,6 @@ tabulate_calls_of_the_hook()
 # *no inputs require gradients*: the hook runs without waiting for a gradient of an input. ``layer.forward(x)`` also skips the
 # hook, and so does a module that reads a part's weight instead of calling the part, as ``nn.MultiheadAttention`` does with
 # ``out_proj``.
-
-# %%
-# **A hook that uses its own output.** In a forward hook, it is easy to write a tensor hook that uses ``output``. But ``output``
-# keeps the graph, the graph keeps the tensor hook, and the hook keeps ``output``. So its memory is never freed. Below are two
-# ways to write the forward hook, without the test and the clone of the box:
-
-log = []
-
-
-def leaks(module, args, output):
-    output.register_hook(lambda gradient: log.append(output.shape))
-
-
-def needs_no_output(module, args, output):
-    shape = output.shape
-    output.register_hook(lambda gradient: log.append(shape))
-
-
-# %%
-# .. how-measured:: A layer runs 20 times; weak references then tell which outputs are in memory after a garbage collection.
-
-import gc
-import weakref
-
-
-def count_outputs_left(forward_hook):
-    layer = nn.Linear(4, 3)
-    layer.register_forward_hook(forward_hook)
-    references = []
-    for _ in range(20):
-        output = layer(torch.ones(8, 4))
-        output.sum().backward()
-        references.append(weakref.ref(output))
-    del layer, output
-    gc.collect()
-    return sum(reference() is not None for reference in references)
-
-
-# %%
-# Each runs 20 times, forward and backward. Then nobody uses the outputs any more:
-
-for forward_hook in (leaks, needs_no_output):
-    left = count_outputs_left(forward_hook)
-    print(f"{forward_hook.__name__:<16} {left} of 20 outputs are still in memory")
-
-# sphinx_gallery_start_ignore
-log.clear()
-assert [count_outputs_left(hook) for hook in (leaks, needs_no_output)] == [20, 0]
-assert log == [(8, 3)] * 40
-for _hook in (leaks, needs_no_output):
-    _layer = nn.Linear(4, 3)
-    _layer.register_forward_hook(_hook)
-    with torch.no_grad():
-        try:
-            _layer(torch.ones(8, 4))
-            _failed = False
-        except RuntimeError as error:
-            _failed = "doesn't require gradient" in str(error)
-    assert _failed  # each needs the test
-# sphinx_gallery_end_ignore
-
-# %%
-# The garbage collector cannot free the circle of ``leaks``, because a part of it is in C++.
 
 # %%
 # **Hooking the output without a clone.** Below, ``nn.Flatten`` returns a view. The in-place ReLU gives that view a new

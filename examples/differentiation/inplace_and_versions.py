@@ -654,10 +654,6 @@ assert len(_raised) == 1 and " became " in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Silencing the error with** ``.data``. After ``exp``, ``y.clamp_(max=3)`` makes ``backward()`` raise.
-# ``y.data.clamp_(max=3)`` only hides the mistake, as ``clamp_data`` above shows.
-
-# %%
 # Exercise
 # --------
 # Which results may be overwritten before backward, if nothing else has saved them: those of ``exp``, ``log``, ``sin``,

@@ -235,7 +235,7 @@ assert _raised == [message] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph exists only in memory. Viewers of model files, such as Netron, therefore draw something else.
+# Viewers of model files, such as Netron, draw something else: the graph exists only in memory.
 #
 # **Taking an arrow for a gradient.** An arrow says that a parameter is connected. But multiply by zero, and the gradient is
 # zero along this arrow:

@@ -115,9 +115,9 @@ assert _stopped.item() == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# ``breakpoint()`` in the same place opens Python's debugger, where you can look at ``features.norm()`` or
-# ``features.grad_fn``, and go on with ``c``. :ref:`A captured graph <sphx_glr_gallery_graphs_static_and_dynamic.py>` has neither:
-# while it is captured, ``forward`` runs without numbers, and afterwards your Python code no longer runs.
+# ``breakpoint()`` in the same place opens Python's debugger, where you can look at ``features.norm()`` or ``features.grad_fn``,
+# and go on with ``c``. In :ref:`a captured graph <sphx_glr_gallery_graphs_static_and_dynamic.py>`, your Python code no longer
+# runs.
 
 # %%
 # A loop whose length depends on the value

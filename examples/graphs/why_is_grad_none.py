@@ -57,8 +57,8 @@ Why is .grad None, zero or NaN?
 #      - `The value is NaN already`_: a fully masked softmax
 #      - look in the forward pass
 #    * - NaN
-#      - `Eigenvalues are equal`_: ``eigh``; for ``svd``, singular values
-#      - use ``eigvalsh`` or ``svdvals``, or break the tie
+#      - ``eigh`` or ``svd`` with equal values
+#      - :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`
 
 # %%
 # Which of my parameters are affected?
@@ -444,7 +444,9 @@ import warnings
 weights = scores.masked_fill(mask, -torch.inf).softmax(0)
 assert weights.isnan().all()
 assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
-assert gradient.tolist() == good.tolist() == [0, 0]  # nothing leaks from a masked position
+assert (
+    gradient.tolist() == good.tolist() == [0, 0]
+)  # nothing leaks from a masked position
 half = torch.tensor([True, False])
 assert torch.equal(
     scores.masked_fill(half, lowest).softmax(0).masked_fill(half, 0.0),
@@ -467,33 +469,6 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 
 # %%
 # For the variance, PyTorch warns you: "degrees of freedom is <= 0".
-
-# %%
-# Eigenvalues are equal
-# ~~~~~~~~~~~~~~~~~~~~~
-# This is for models that use ``eigh`` or ``svd``. The derivative of an eigenvector divides by the difference of two
-# eigenvalues. If it is 0, you get NaN, but the derivative of the eigenvalues themselves is finite:
-
-matrix = torch.eye(2, requires_grad=True)
-eigenvalues, vectors = torch.linalg.eigh(matrix)
-
-print(torch.autograd.grad(vectors[0, 0], matrix, retain_graph=True)[0])
-print(torch.autograd.grad(eigenvalues.sum(), matrix)[0])
-
-# sphinx_gallery_start_ignore
-eigenvalues, vectors = torch.linalg.eigh(matrix)
-assert torch.autograd.grad(vectors[0, 0], matrix, retain_graph=True)[0].isnan().any()
-assert torch.autograd.grad(eigenvalues.sum(), matrix)[0].isfinite().all()
-u, s, vh = torch.linalg.svd(matrix)
-assert torch.autograd.grad(u[0, 0], matrix, retain_graph=True)[0].isnan().any()
-assert torch.autograd.grad(s.sum(), matrix, retain_graph=True)[0].isfinite().all()
-assert torch.autograd.grad(s[0], matrix)[0].isfinite().all()
-for _only in (torch.linalg.eigvalsh, torch.linalg.svdvals):
-    assert torch.autograd.grad(_only(matrix)[0], matrix)[0].isfinite().all()
-apart = torch.diag(torch.tensor([1.0, 2.0])).requires_grad_()
-assert torch.autograd.grad(torch.linalg.eigh(apart)[1][0, 0], apart)[0].isfinite().all()
-assert torch.autograd.grad(torch.linalg.svd(apart)[0][0, 0], apart)[0].isfinite().all()
-# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
@@ -537,22 +512,6 @@ assert bad[0].isnan() and bad[1] == 0.25 and good.tolist() == [0, 0.25]
 logs = x.log()
 (sent,) = torch.autograd.grad(torch.where(positive, logs, 0.0).sum(), logs)
 assert sent.tolist() == [0, 1] and (sent / x)[0].isnan()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Clipping a NaN by norm.** ``clip_grad_norm_`` computes one factor for all gradients from their norm. So one NaN spreads to
-# all four entries:
-
-a, b = (torch.ones(2, requires_grad=True) for _ in range(2))
-a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
-nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
-print(a.grad, b.grad)
-
-# sphinx_gallery_start_ignore
-assert a.grad.isnan().all() and b.grad.isnan().all()
-a.grad, b.grad = torch.tensor([torch.nan, 1.0]), torch.ones(2)
-nn.utils.clip_grad_value_([a, b], 0.5)
-assert a.grad[1] == 0.5 and b.grad.tolist() == [0.5, 0.5]
 # sphinx_gallery_end_ignore
 
 # %%
