@@ -7,14 +7,15 @@ Gradient accumulation and zero_grad
    ``backward()`` *adds* to ``.grad``, so call ``optimizer.zero_grad()`` once in each step. If a batch is too large for memory,
    call ``(loss / pieces).backward()`` for each piece, then step. You then get the gradient of the large batch if the loss is a
    plain mean, all pieces have the same size, and no layer mixes the samples. Batch normalization and dropout in training mode
-   usually break this, and so do many contrastive losses.
+   usually break this.
 """
 
 # %%
 # The weights swing and do not settle
 # -----------------------------------
-# Your training runs without an error, and the loss goes up and down. One line may be missing: ``optimizer.zero_grad()``. The
-# loss below is :math:`w^2 / 2`, with its minimum at 0. Train once with that line, and once without it:
+# Your training runs without an error, and the loss goes up and down. One line may be missing: ``optimizer.zero_grad()``. To see
+# what it does, take one weight and the loss :math:`w^2 / 2`, which is smallest at 0. Train once with that line, and once
+# without it:
 
 import pandas as pd
 import torch
@@ -69,11 +70,7 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# ``retain_graph=True`` has nothing to do with it: that keeps what one graph saved, so that you can run backward over the same
-# graph twice.
-#
-# Gradients also add up inside one graph, where two paths meet. So these two losses may share one backward, or have one each.
-# (If two losses share a part of the graph, the first may need ``retain_graph=True``.)
+# Gradients also add up inside one graph, where two paths meet. So these two losses may share one backward, or have one each:
 
 x.grad = None
 (x**2 + 5 * x).backward()
@@ -85,16 +82,6 @@ x.grad = None
 
 print(f"one backward of the sum: {together}   two backwards: {x.grad.item()}")
 assert x.grad.item() == together == 11
-
-# sphinx_gallery_start_ignore
-_shared, _raised = x.exp(), []
-_shared.square().backward()
-try:
-    (5 * _shared).backward()
-except RuntimeError as error:
-    _raised.append("backward through the graph a second time" in str(error))
-assert _raised == [True]
-# sphinx_gallery_end_ignore
 
 # %%
 # A large batch in small pieces
@@ -135,7 +122,7 @@ assert torch.allclose(gradient(model, pieces=5, divisor=4), large)
 # %%
 # Each ``backward()`` frees what its piece saved, before the next piece is computed. That saves the memory:
 #
-# .. how-measured:: A hook wraps each saved tensor. Weak references count what is kept: the numbers that are not parameters.
+# .. how-measured:: The code counts the numbers that a graph keeps for backward, except those of the parameters.
 
 import weakref
 
@@ -195,7 +182,8 @@ assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In the training loop, keep three things out of the inner loop: clipping, the step and the clearing.
+# In the training loop, keep three things out of the inner loop: the step, the clearing, and :ref:`clipping
+# <sphx_glr_gallery_training_gradient_clipping.py>`, which shortens a gradient that is too long.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model.zero_grad()
@@ -259,9 +247,10 @@ assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
-# In the large batch, no sample may depend on one of another piece. Batch normalization breaks this: in training it uses the
-# mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a time.
-# Many contrastive losses compare the samples that they get with each other. Dropout can draw different masks for the pieces.
+# In the large batch, each sample must be computed from itself alone. Batch normalization breaks this, because in training it
+# uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
+# time, so they keep it. Dropout breaks it too, because it can draw different masks for the pieces. So do losses that compare
+# samples with each other.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -298,8 +287,8 @@ assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
 # sphinx_gallery_end_ignore
 
 # %%
-# **In bfloat16 the sum stops growing.** By default, ``.grad`` has the dtype of its parameter. Once the sum is large, a small
-# gradient is rounded away:
+# **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with about three digits, which large models use to save memory.
+# By default, ``.grad`` has the dtype of its parameter. So once the sum is large, a small gradient is rounded away:
 
 for dtype in (torch.bfloat16, torch.float32):
     w = torch.zeros(1, dtype=dtype, requires_grad=True)
@@ -316,14 +305,15 @@ assert w.grad.item() == 0.5 and w.grad.dtype == torch.bfloat16
 # sphinx_gallery_end_ignore
 
 # %%
-# Keep the parameters in float32, and compute :ref:`under autocast <sphx_glr_gallery_memory_precision.py>`.
+# Keep the parameters in float32, and let :ref:`autocast <sphx_glr_gallery_memory_precision.py>` choose the dtype of each
+# operation.
 
 # %%
-# ``None`` and zero are not the same
-# ----------------------------------
+# ``None`` and zero are different
+# -------------------------------
 # ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills the gradients that are there with
-# zeros. The optimizers below skip a parameter whose gradient is ``None``. If the gradient is zero, momentum, weight decay
-# and the averages of Adam can still move the parameter.
+# zeros. The optimizers below skip a parameter whose gradient is ``None``. With a gradient of zero they can still move it,
+# because they remember earlier gradients (momentum, Adam) or shrink each weight a little (weight decay).
 #
 # .. how-measured:: A parameter takes one step with the gradient 1, then a second one with the gradient None or zero.
 
@@ -396,8 +386,7 @@ tabulate_second_steps().round(4)
 # %%
 # What people get wrong
 # ---------------------
-# **Clearing between** ``backward`` **and** ``step``. The optimizer then finds no gradient. Nothing is trained, and you get no
-# error.
+# **Clearing between** ``backward`` **and** ``step``. Then the optimizer finds no gradient, and silently trains nothing:
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -415,7 +404,7 @@ assert w.item() == 1.0 and w.grad is None
 # ``backward()`` adds to these parameters before the next step, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
 #
 # **Keeping a gradient without a copy.** Backward adds in place, to the tensor that ``w.grad`` already is. So the list
-# ``history`` holds the same tensor three times. Use ``w.grad.clone()``:
+# ``history`` holds the same tensor three times. Keep ``w.grad.clone()`` instead:
 
 w.grad = None
 history, copies = [], []

@@ -4,10 +4,10 @@ Autograd from scratch in 60 lines of Python
 
 .. in-short::
 
-   Autograd does two things: it records every operation, and then it walks back over the record. Here each result keeps its
-   inputs, and a function that turns the gradient of the result into gradients of the inputs. ``backward()`` goes from the last
-   result to the first, calls these functions and adds up. Fewer than 60 lines of Python do this. They agree with PyTorch on 200
-   random expressions, with broadcasting. They do not notice in-place writes.
+   Autograd does two things: it records every operation, and then it walks back over the record. On this page, each result keeps
+   its inputs, and a function that turns the gradient of the result into gradients of the inputs. ``backward()`` goes from the
+   last result to the first, calls these functions and adds up. Fewer than 60 lines of Python do this. They agree with PyTorch
+   on 200 random expressions, with broadcasting. Unlike PyTorch, they miss in-place writes.
 """
 
 # %%
@@ -155,7 +155,7 @@ assert _calls.count(_x) == _x.grad == 32
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right. But it is a sum of 65,536 ones, and ``x.backward`` was called for each.
+# The gradient is right. But it is a sum of 65,536 ones, with one call of ``x.backward`` for each.
 
 # %%
 # Step 3: the last recorded value goes first
@@ -269,8 +269,8 @@ assert _w.grad == 26  # the order of step 3
 # %%
 # Step 5: arrays
 # --------------
-# Put NumPy arrays into a ``Value``, and a product of equal shapes works. It breaks when one of them is broadcast, as here,
-# where two numbers scale four rows. A plain number as a factor does not work yet either.
+# Put NumPy arrays into a ``Value``, and a product of equal shapes works. It breaks when one of them is broadcast, for example
+# when two numbers scale four rows. A plain number as a factor breaks it, too.
 
 import numpy as np
 
@@ -308,7 +308,7 @@ assert (
 # The whole engine
 # ----------------
 # ``fit`` sums over the dimensions that broadcasting added in front, and over those of size 1 that it stretched. A plain number
-# becomes a leaf, and ``grad`` starts as ``None``, as in PyTorch. This cell needs nothing from above: copy it.
+# becomes a leaf, and ``grad`` starts as ``None``, as in PyTorch. This cell runs alone, so you can copy it.
 
 import numpy as np
 
@@ -349,8 +349,9 @@ class Tensor:
     def __sub__(self, other):
         return self + other * -1
 
-    def __matmul__(self, other):  # of two matrices
+    def __matmul__(self, other):
         p, q = self.data, other.data
+        assert p.ndim == q.ndim == 2  # the formulas below are for matrices
         return Tensor(p @ q, (self, other), lambda g: (g @ q.T, p.T @ g))
 
     def tanh(self):
@@ -668,12 +669,12 @@ assert x.grad == 3
 # %%
 # Exercise
 # --------
-# In step 4, ``x.grad`` is a plain number, so you cannot differentiate it again. Change the class of step 4 so that you can: the
-# second derivative of :math:`x^3` at 2 is 12. What has to be a ``Value`` that was a number?
+# In step 4, ``x.grad`` is a plain number, which has no derivative. Change the class of step 4 so that it has one: the second
+# derivative of :math:`x^3` at 2 is 12. What has to be a ``Value`` that was a number?
 #
 # .. solution::
 #
-# The gradients. Let ``local`` compute with the inputs themselves, not with their ``data``. Then the walk is recorded too, and
+# The gradients. Let ``local`` compute with the inputs themselves instead of their ``data``. Then the walk is recorded too, so
 # you can walk back over that record. In PyTorch, ``create_graph=True`` does this.
 
 

@@ -5,9 +5,9 @@ How loss.backward() works: walk the graph
 .. in-short::
 
    ``loss.backward()`` calls ``loss.grad_fn`` with the gradient 1. A node returns one gradient (or ``None``) for each entry of
-   its ``next_functions``. The next node waits for every edge that leads to it from this loss, adds the gradients, and is
-   called once. About 40 lines of Python do this walk on PyTorch's own nodes. It does not run the
-   hooks of tensors or nodes, and it fails on a custom ``torch.autograd.Function``.
+   its ``next_functions``. The next node waits for every edge that leads to it from this loss, adds the gradients, and is called
+   once. About 40 lines of Python do this walk on PyTorch's own nodes. But they skip hooks, and fail on a custom
+   ``torch.autograd.Function``.
 """
 
 # %%
@@ -66,7 +66,7 @@ del tensor
 
 # %%
 # For ``E = C * D`` the node returns the value of ``D``, which is the gradient for ``C``, and the value of ``C``, which is the
-# gradient for ``D``. (PyTorch's reference lists no such call. Use it to learn, and ``torch.autograd.grad`` in programs.)
+# gradient for ``D``. (This call is missing in PyTorch's reference. Use it to learn, and ``torch.autograd.grad`` in programs.)
 
 # %%
 # Version 1: a queue
@@ -119,7 +119,7 @@ assert raised == ["'NoneType' object has no attribute 'next_functions'"]
 # %%
 # Version 2: skip what needs no gradient
 # --------------------------------------
-# ``data`` requires no gradient. It still has an entry in ``next_functions``, with ``None`` in place of a node.
+# ``data`` requires no gradient, but it has an entry in ``next_functions``, with ``None`` in place of a node. So skip it:
 
 
 def walk_2(root):
@@ -189,7 +189,7 @@ assert raised[1:] == ["expected 2 arguments, got 1 instead"]
 # %%
 # Version 4: operations with several results
 # ------------------------------------------
-# ``chunk`` has two results here, and one node. That node takes two gradients, one for each result. An edge has a second part,
+# ``chunk`` has two results and one node. So that node takes two gradients, one for each result. An edge has a second part,
 # which was left out until now: the number of the result. In the call below, the gradient goes to that place, and the other
 # place gets ``None``.
 
@@ -300,7 +300,7 @@ def count_edges(start):
 
 # %%
 # Then walk. For each node, ``arrived`` has one sum for each gradient that the node takes, and ``missing`` is the number of
-# edges not used yet. At 0, the node is ready.
+# edges still to come. At 0, the node is ready.
 
 
 @torch.no_grad()
@@ -515,9 +515,7 @@ for _shape in (), (3,), (0,), (2, 1):
 
 # %%
 # PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs custom Functions. Of the
-# nodes that are ready, it takes the one that was recorded last. It also converts dtypes: for a ``float32`` leaf times a
-# ``float64`` tensor of the same shape, PyTorch's gradient of the leaf is ``float32``, and that of the engine above is
-# ``float64``.
+# nodes that are ready, it takes the one that was recorded last. It also converts dtypes.
 
 # %%
 # What people get wrong

@@ -4,11 +4,10 @@ Complex gradients in PyTorch: what z.grad means
 
 .. in-short::
 
-   For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is
-   :math:`\partial L / \partial a + i \, \partial L / \partial b`. It points uphill in the complex plane. So with a small
-   ``lr``, ``z -= lr * z.grad`` goes downhill, and needs no ``conj()``. In backward, the textbook derivative of a function such
-   as :math:`z^2` appears conjugated. ``backward()`` without a ``gradient`` refuses a complex loss: take ``.real`` or
-   ``.abs() ** 2``.
+   For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is :math:`\partial L / \partial a + i \, \partial L / \partial
+   b`. It points uphill in the complex plane. So with a small ``lr``, ``z -= lr * z.grad`` goes downhill without a ``conj()``.
+   In backward, the textbook derivative of a function such as :math:`z^2` appears conjugated. ``backward()`` without a
+   ``gradient`` refuses a complex loss: take ``.real`` or ``.abs() ** 2``.
 """
 
 # %%
@@ -132,9 +131,9 @@ assert torch.allclose(z.detach(), good[-1])
 # %%
 # Why: two real numbers in one
 # ----------------------------
-# A real loss of :math:`z = a + bi` is a function of two real numbers. The real part of ``z.grad`` says how the loss changes
-# with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of
-# two real leaves. The first column of numbers agrees with the other two.
+# A real loss of :math:`z = a + bi` is a function of two real numbers. So the real part of ``z.grad`` says how the loss changes
+# with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of two
+# real leaves. They agree.
 #
 # .. how-measured:: This code computes each loss twice: from a complex leaf, and by a formula from two real leaves.
 
@@ -232,8 +231,8 @@ assert torch.allclose(z.grad, square.grad * (2 * z.detach()).conj())
 # %%
 # What people get wrong
 # ---------------------
-# **Calling backward on a complex result.** "Smaller" means nothing for a complex number. Make the loss real. It happens by
-# accident: ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
+# **Calling backward on a complex result.** "Smaller" means nothing for a complex number, so make the loss real. It happens by
+# accident, because ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 try:
@@ -261,8 +260,8 @@ assert _given == [True, "accepted"]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Squaring without the modulus.** The square of a complex difference is not a squared distance. Its real part can be
-# negative, and minimizing that part can lead away from the target, as it does from this ``z``.
+# **Squaring without the modulus.** The real part of a squared complex difference can be negative. So minimizing it can lead
+# away from the target, as it does from this ``z``. Square the modulus instead:
 
 target = torch.tensor(0.5 + 0j)
 z = torch.tensor(1 + 2j)

@@ -4,10 +4,10 @@ Forward-mode AD in PyTorch: jvp and dual numbers
 
 .. in-short::
 
-   ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in
-   one direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. It is not for
-   a training loss: the gradient would need one direction for each number in the parameters. Trainable parameters make ``jvp``
-   record a graph as well. Unless you differentiate the value or the tangent, call ``jvp`` under ``torch.no_grad()``.
+   ``value, tangent = torch.func.jvp(f, (x,), (direction,))`` computes ``f(x)`` and how fast it changes when ``x`` moves in one
+   direction, in one pass and without ``backward()``. It is the cheap way for few inputs and many outputs. For a training loss
+   use ``backward()``, because ``jvp`` would need one direction for each number in the parameters. Trainable parameters make
+   ``jvp`` record a graph as well. Unless you differentiate the value or the tangent, call ``jvp`` under ``torch.no_grad()``.
 """
 
 # %%
@@ -148,8 +148,8 @@ assert fwAD.unpack_dual(w).tangent is None
 # sphinx_gallery_end_ignore
 
 # %%
-# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, ``w`` loses its tangent,
-# without an error. Unpack it inside.
+# There is no ``grad_fn``, because neither ``x1`` nor ``x2`` requires grad. When the level ends, ``w`` silently loses its
+# tangent. So unpack it inside.
 
 # %%
 # When forward mode is cheaper than backward
@@ -286,7 +286,7 @@ assert double_within(torch.no_grad) == 2 and double_within(torch.inference_mode)
 
 # %%
 # **Dropping the tangent on the way.** ``detach()``, ``.data`` and ``item()`` drop the tangent, and so does ``x * 2`` under
-# ``torch.inference_mode()`` inside the function. You get no error: the answer is 0, and 2 would be right.
+# ``torch.inference_mode()`` inside the function. So the answer is silently 0, and 2 would be right:
 
 for name, function in {
     "x * 2": lambda x: x * 2,
@@ -308,8 +308,8 @@ assert jvp(lambda x: x + x.detach(), (t,), (torch.tensor(1.0),))[1] == 1  # righ
 # sphinx_gallery_end_ignore
 
 # %%
-# **An operation without a forward formula.** The fused attention that PyTorch picks here has none, and the message names it.
-# The plain implementation works:
+# **An operation without a forward formula.** The fused attention of the CPU has none, and the message names it. The plain
+# implementation works:
 
 q = torch.randn(1, 2, 4, 8)
 
@@ -359,12 +359,20 @@ torch.backends.mha.set_fastpath_enabled(False)
 assert _raised == [True, True] and torch.allclose(_tangent(), _recorded)
 with torch.no_grad():
     assert torch.allclose(_tangent(), _recorded)
-torch.backends.mha.set_fastpath_enabled(True)
+_block = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+    _works = jvp(_block, (_tokens,), (_tokens,))[1]
+    torch.backends.mha.set_fastpath_enabled(True)
+    try:
+        jvp(_block, (_tokens,), (_tokens,))
+    except NotImplementedError as error:
+        _raised.append("_transformer_encoder_layer_fwd" in str(error))
+assert _raised == [True] * 3 and _works.shape == _tokens.shape
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation, ``nn.MultiheadAttention`` can take a fast path under ``no_grad()`` or with frozen parameters. The fast path
-# has no formula either. Switch it off with ``torch.backends.mha.set_fastpath_enabled(False)``.
+# For a transformer in evaluation, ``MATH`` alone is too little: under ``no_grad()`` or with frozen parameters, PyTorch's layers
+# can take a fast path without a formula. Switch it off as well: ``torch.backends.mha.set_fastpath_enabled(False)``.
 
 # %%
 # **A custom Function that has only a backward.** Forward mode needs its own formula.
@@ -437,8 +445,8 @@ assert torch.func.grad(first_derivative)(one) == torch.exp(one)
 # sphinx_gallery_end_ignore
 
 # %%
-# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first gives 0 without an error,
-# and *e* would be right (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
+# For a second derivative, take ``torch.func.grad`` of this tangent. A second ``jvp`` around the first silently gives 0 instead
+# of *e* (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__).
 
 # %%
 # Exercise

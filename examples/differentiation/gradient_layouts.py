@@ -6,8 +6,8 @@ Memory layout of .grad: strides, channels_last, fused
 
    ``backward()`` gives a new ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad``
    yourself, give it the same strides: ``w.grad = torch.empty_like(w).copy_(gradient)``. In PyTorch 2.13, a fused optimizer on
-   the CPU does not check the strides and combines the wrong elements. If the gradients of two parameters share memory, the
-   next backward can add too much.
+   the CPU ignores the strides and combines the wrong elements. If the gradients of two parameters share memory, the next
+   backward can add too much.
 """
 
 # %%
@@ -68,8 +68,8 @@ assert _broadcast.tolist() == [[0, 1, 2]] * 2
 
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and combines the wrong elements.
-# Nothing warns. If the gradient is expanded, the step reads memory behind it, and can end the process. ``Adam``, ``AdamW`` and
-# ``Adagrad`` do the same. (On CUDA it was seen to `refuse such gradients
+# Nothing warns you. With an expanded gradient, the step reads memory behind it, and can end the process. ``Adam``, ``AdamW``
+# and ``Adagrad`` do the same. (On CUDA it was seen to `refuse such gradients
 # <https://github.com/pytorch/pytorch/issues/106951>`__.)
 #
 # Copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
@@ -138,12 +138,10 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # %%
 # Which parameters are dense
 # --------------------------
-# ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own
-# cell. A slice with gaps is not dense, and an expanded tensor has several elements in one cell. For those two, ``.grad``
-# is stored row by row. The stride of a dimension of size 1 may differ: nothing steps along it. (This is the default.
-# Inside ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the strides of the gradient that arrives.) The
-# weight of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, not the images, which are in
-# the default layout:
+# ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own cell. A slice
+# has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The weight
+# of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, although the images are in the
+# default layout:
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -181,15 +179,6 @@ for _dense in (
 ):
     _dense.requires_grad_().sum().abs().backward()
     assert _dense.grad.stride() == _dense.stride()
-_policy = getattr(torch.autograd, "enforce_grad_layout_policy", None)
-_relaxed = torch.zeros(4, 3).t().requires_grad_()
-if _policy is not None:
-    with _policy(False):
-        (_relaxed * factors).sum().backward()
-assert _policy is None or _relaxed.grad.stride() == (4, 1) != _relaxed.stride()
-_relaxed.grad = None
-(_relaxed * factors).sum().backward()
-assert _relaxed.grad.stride() == _relaxed.stride() == (1, 3)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -300,7 +289,7 @@ assert _held[0].lt(1).all()
 # %%
 # In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
 # ``w.view(4, 3)``, ``w.grad`` takes it over. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, and autograd
-# does not see that you hold it. What is then added to ``.grad`` changes what you kept, and so does clipping. It is the same
+# cannot see that you hold it. So what is then added to ``.grad`` changes what you kept, and so does clipping. It is the same
 # with your own gradient behind a view, the last line above.
 #
 # Once a ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
@@ -425,10 +414,10 @@ assert half.grad.dtype == torch.float64
 # %%
 # What people get wrong
 # ---------------------
-# **Two gradients, one memory.** Both branches of the sum receive the same gradient, each through its own view. Autograd
-# does not notice that the views share memory, and both leaves take it over
-# (`issue 34082 <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each
-# leaf, and the result is three times the gradient, not twice:
+# **Two gradients, one memory.** Both branches of the sum receive the same gradient, each through its own view. Autograd does
+# not notice that the views share memory, and both leaves take it over (`issue 34082
+# <https://github.com/pytorch/pytorch/issues/34082>`__). The second backward adds to that memory once for each leaf, so the
+# result is three times the gradient instead of twice:
 
 weights = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
 a = torch.zeros(4, requires_grad=True)
@@ -464,8 +453,8 @@ assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
 
 # %%
 # After one backward the values are right, but an in-place operation on each ``.grad`` then acts twice, for example
-# ``clip_grad_norm_``. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way
-# in, here ``b.register_hook(torch.clone)``.
+# ``clip_grad_norm_``. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in:
+# ``b.register_hook(torch.clone)``.
 #
 # **An expanded parameter**, as above. Its gradient is stored row by row, but the optimizer cannot write the result back:
 
@@ -509,8 +498,8 @@ for _class in (
 #
 # .. solution::
 #
-# The permuted tensor is dense: each cell of its memory is used once. So ``.grad`` has its strides. The slice skips rows and
-# is not dense: its gradient is stored row by row.
+# The permuted tensor is dense: each cell of its memory is used once. So ``.grad`` has its strides. The slice skips rows, so its
+# gradient is stored row by row.
 
 for w in (torch.zeros(2, 3, 4).permute(2, 0, 1), torch.zeros(6, 4)[::2]):
     (w.requires_grad_() * 2).sum().backward()

@@ -5,16 +5,16 @@ How to get the gradient of an intermediate tensor
 .. in-short::
 
    Call ``h.retain_grad()`` before ``loss.backward()``, then read ``h.grad``. Or ask for that gradient alone:
-   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you.
-   Neither way works for a tensor that you made after the loss, such as ``h[0]``: the loss was not computed from it.
+   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you. A tensor
+   that you made after the loss, such as ``h[0]``, has no gradient: the loss never used it.
 """
 
 # %%
 # Three ways, in a few lines each
 # -------------------------------
-# You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computes the gradient of each
-# intermediate tensor on its way, and then drops it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`.
-# So :math:`\partial D / \partial C = 2 C = 12`.
+# You want the gradient at a place inside a network, but ``.grad`` is ``None`` there, because backward computes the gradient of
+# each intermediate tensor on its way, and then drops it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D =
+# C^2`. So :math:`\partial D / \partial C = 2 C = 12`.
 
 import torch
 from torch import nn
@@ -211,8 +211,8 @@ for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradie
 tabulate_two_passes()
 
 # %%
-# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. It leaves the ``.grad`` of ``A``
-#   alone, and does not compute the step from ``C`` back to ``A``. (For a penalty on the gradient, pass ``create_graph=True``.)
+# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. It leaves the ``.grad`` of ``A`` alone,
+#   and stops at ``C``. (For a penalty on the gradient, pass ``create_graph=True``.)
 # - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf. If you need
 #   only these, ``D.backward(inputs=[C])`` fills ``C.grad`` and no other.
 # - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
@@ -244,8 +244,8 @@ for _late in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time. The loss was
-# not computed from that one. The same happens with ``x.view(-1)`` and ``x[None]``.
+# **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time, which the loss
+# never used. The same happens with ``x.view(-1)`` and ``x[None]``.
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 y = (x**2).sum()
@@ -314,8 +314,8 @@ assert nn.Flatten()(_flat) is _flat  # nothing to flatten: not a view
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are right, and they answer different questions. Give the new value a new name, ``E = C * 3``, and each name has one
-# value.
+# Both are right, because they answer different questions. Give the new value a new name instead, ``E = C * 3``, so that each
+# name has one value.
 
 # %%
 # Exercise

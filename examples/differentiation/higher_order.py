@@ -5,9 +5,8 @@ Second derivatives with create_graph=True
 .. in-short::
 
    ``(g,) = torch.autograd.grad(y, x, create_graph=True)`` returns a gradient that you can differentiate again. Use it when a
-   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. Not every operation
-   allows it. The fused attention kernel of the CPU does not, nor does a model compiled with the default backend of
-   ``torch.compile``.
+   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. It fails on the fused
+   attention kernel of the CPU, and on a model compiled with the default backend of ``torch.compile``.
 """
 
 # %%
@@ -302,7 +301,7 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 
 # %%
 # The difference is 24, the gradient of the penalty. ``create_graph=True`` retains the graph too, so it alone is the fix.
-# ``assert g.requires_grad`` below the call catches this mistake here.
+# ``assert g.requires_grad`` below the call catches this mistake.
 #
 # **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
 # And ``x.grad`` keeps a graph alive that contains ``x``. PyTorch warns of the memory leak, but by default only once. Use

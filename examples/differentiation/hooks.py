@@ -5,16 +5,16 @@ Hooks: see and change gradients
 .. in-short::
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the gradient of that tensor. Backward goes
-   on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``.
-   ``handle.remove()`` ends it. If no gradient reaches the tensor, the hook does not run, or it gets ``None``. Will a view
-   or its base be changed in place later? Then put the hook on a clone, and use the clone.
+   on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``. ``handle.remove()`` ends it. A tensor
+   that no gradient reaches gives no call, or a call with ``None``. Will a view or its base be changed in place later? Then put
+   the hook on a clone, and use the clone.
 """
 
 # %%
 # Which layers still get a gradient?
 # ----------------------------------
-# Your network of ten layers does not learn. Does the gradient fade on its way to the first one? A hook sees the gradient of
-# an activation as it passes:
+# Your network of ten layers learns nothing. Does the gradient fade on its way to the first one? A hook sees the gradient of an
+# activation as it passes:
 
 import gc
 import weakref
@@ -123,8 +123,8 @@ assert _same == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# The second hook can take the optimizer step at once and drop the gradient. Then the gradients of all parameters need not be in
-# memory together. Each call counts how many there are:
+# The second hook can take the optimizer step at once and drop the gradient. Then fewer gradients are in memory together. Each
+# call counts how many there are:
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 present = []
@@ -155,9 +155,9 @@ assert len(present) == 8  # two micro-batches: two steps for each parameter
 # sphinx_gallery_end_ignore
 
 # %%
-# Without the hook, four gradients are there at the end. The price: with
-# :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches, each parameter takes
-# two steps instead of one. And clipping by the norm of all gradients does not work: each call sees one gradient.
+# Without the hook, four gradients are there at the end. The price: with :ref:`gradient accumulation
+# <sphx_glr_gallery_differentiation_accumulation.py>` over two micro-batches, each parameter takes two steps instead of one. And
+# you cannot clip by the norm of all gradients, because each call sees one gradient.
 
 # %%
 # When does each hook run?
@@ -293,8 +293,8 @@ assert halved == [4, 2, 1]
 # %%
 # Register once, before the loop. Or keep the handle and call ``handle.remove()`` at the end of each step.
 #
-# **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook,
-# which keeps ``h``. Python's garbage collector does not free this circle, a part of which is in C++:
+# **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook, which
+# keeps ``h``. Python's garbage collector cannot free this circle, because a part of it is in C++:
 
 
 def train_step(remove):
@@ -329,11 +329,11 @@ assert not any(reference() is not None for reference in _references)
 # sphinx_gallery_end_ignore
 
 # %%
-# Remove the hook, or compute what it needs beforehand: ``shape = h.shape``, or ``values = h.detach()``.
+# Remove the hook, or compute what it needs beforehand, for example ``shape = h.shape`` or ``size = h.detach().norm()``.
 
 # %%
 # **Changing the gradient in place.** Other nodes may get the same tensor. Below, ``r`` and ``s`` receive the same tensor from
-# their sum, so the hook on ``s`` changes both. You get a wrong result and no error.
+# their sum, so the hook on ``s`` silently changes both:
 
 
 def slope(hook):
@@ -355,7 +355,7 @@ assert slope(lambda gradient: gradient.mul_(10)) == 50
 
 # %%
 # **Changing a view in place behind its hook.** ``flatten`` returns a view of this tensor. After ``relu_()``, or
-# ``nn.ReLU(inplace=True)``, the hook on the view does not run, and you get no error. The hook on the clone runs:
+# ``nn.ReLU(inplace=True)``, backward silently skips the hook on the view. The hook on the clone runs:
 
 for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
     hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
@@ -393,10 +393,10 @@ for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
 
 # %%
 # The hook on the clone gets the gradient with respect to the value before ``relu_()``. A write to the base can have the same
-# effect: after ``a[2:].mul_(3)``, a hook on ``v = a[:2]`` does not run for what you then compute from ``v``.
+# effect: after ``a[2:].mul_(3)``, a hook on ``v = a[:2]`` misses what you then compute from ``v``.
 
 # %%
-# **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. The hook on the other piece runs too, and gets
+# **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. But the hook on the other piece runs too, and gets
 # ``None``. So a hook ``lambda gradient: gradient * 2`` fails with a ``TypeError`` there. ``split`` and ``unbind`` do the same.
 
 query, key = torch.ones(4, requires_grad=True).exp().chunk(2)

@@ -5,15 +5,17 @@ Hooks on modules: full_backward_hook
 .. in-short::
 
    ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``, and what ``f`` returns, if
-   not ``None``, replaces ``grad_input``. An in-place operation on the output, such as ``nn.ReLU(inplace=True)`` or ``out +=
-   x``, then raises an error. If the layer returns a list or a dict, ``f`` is not called. In both cases, give
-   ``layer.register_forward_hook`` this function, which hooks the output:
+   not ``None``, replaces ``grad_input``. But an in-place operation on the output, such as ``nn.ReLU(inplace=True)`` or ``out +=
+   x``, then raises an error, and if the layer returns a list or a dict, ``f`` is not called. So hook a clone of the output
+   instead, in a function for ``layer.register_forward_hook``:
 
    .. code-block:: python
 
-      def forward_hook(layer, args, output):  # for a dict: output["name"] in both lines
+      def forward_hook(layer, args, output):
+          output = output.clone()
           if output.requires_grad:  # not under no_grad
               output.register_hook(f)  # f(gradient)
+          return output  # to what comes next
 """
 
 # %%
@@ -80,7 +82,7 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # sphinx_gallery_end_ignore
 
 # %%
-# An entry can be ``None``, for example at a first layer whose data does not require grad.
+# An entry can be ``None``, for example at a first layer, for the data.
 #
 # The figure shows how it works. PyTorch passed the input and the output of this layer through two extra nodes,
 # ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``. When it
@@ -156,16 +158,19 @@ model[1].inplace = True
 
 # %%
 # The extra node returns its tensor as a view, and PyTorch forbids in-place changes of such a view (`pytorch#61519
-# <https://github.com/pytorch/pytorch/issues/61519>`__). The residual sum ``out += x`` raises the same. Either write ``out = out
-# + x`` and set ``module.inplace = False``, or hook the output itself. A forward hook can register a tensor hook on a tensor
-# that the module returns. ``pick`` says which tensor of the output you mean, so a dict is no problem:
+# <https://github.com/pytorch/pytorch/issues/61519>`__). The residual sum ``out += x`` raises the same. So write ``out = out +
+# x`` and set ``module.inplace = False``. Or leave the model as it is, and let a forward hook put a clone in place of the
+# output, with a tensor hook on it. ``key`` names the tensor in a dict or a list:
 
 
-def watch(module, use, pick=lambda output: output):
+def watch(module, use, key=None):
     def forward_hook(module, args, output):
-        tensor = pick(output)
+        tensor = (output if key is None else output[key]).clone()
         if tensor.requires_grad:  # not under no_grad
             tensor.register_hook(use)
+        if key is None:
+            return tensor
+        output[key] = tensor
 
     return module.register_forward_hook(forward_hook)
 
@@ -181,7 +186,7 @@ watch(model[0], gradients.append)  # the model with the in-place ReLU
 model(images).sum().backward()
 
 packed = ReturnsDict(4, 3)
-watch(packed, gradients.append, pick=lambda output: output["y"])
+watch(packed, gradients.append, key="y")
 packed(x)["y"].sum().backward()
 
 print([tuple(gradient.shape) for gradient in gradients])
@@ -212,6 +217,20 @@ assert torch.allclose(_got[0], torch.ones(8, 3) @ _layer.weight)
 _used_twice = 2 * x
 (_layer(_used_twice).sum() + 5 * _used_twice.sum()).backward()
 assert torch.allclose(_got[1], _got[0] + 5)  # grad_input would be _got[0]
+_third, _cloned = nn.Linear(4, 3), []
+
+
+def _hook_a_clone(module, args):
+    given = args[0].clone()
+    given.register_hook(_cloned.append)
+    return (given,)
+
+
+_third.register_forward_pre_hook(_hook_a_clone)
+(_third(_used_twice.detach().requires_grad_()).sum() + 5).backward()
+_skipped = _used_twice.detach().requires_grad_()
+(_third(_skipped).sum() + 5 * _skipped.sum()).backward()
+assert torch.allclose(_cloned[1], torch.ones(8, 3) @ _third.weight)
 _calls = []
 watch(_block.norm, _calls.append)
 _block(images).sum().backward()
@@ -219,13 +238,11 @@ assert len(_calls) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# For this convolution, the gradient is what a full backward hook gets as ``grad_output`` if the ReLU is not in place. It can
-# differ behind a layer that returns its input itself (``nn.Identity`` and, in evaluation, ``nn.Dropout``): a tensor hook gets
-# the gradient of *all* uses of that tensor, for example of a skip connection around the layer too. ``watch`` returns a handle
+# This is the gradient that a full backward hook gets as ``grad_output`` if the ReLU is not in place. ``watch`` returns a handle
 # for the forward hook: call its ``remove()`` when you are done.
 #
-# There is no ``grad_input`` here. A forward *pre*-hook can register a tensor hook on an input that requires grad. That hook
-# gets the gradient of all uses of the input.
+# For the input, use a forward *pre*-hook in the same way. If it hooks the input itself instead of a clone, it gets the gradient
+# of all uses of the input, for example of a skip connection around the layer too.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
 # calls your function once, with all gradients. (A tensor that got no gradient gives ``None``.)
@@ -265,16 +282,16 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
         (_module(_t) + 5 * _t).sum().backward()
         _handle.remove()
     _by_tensor, (_by_module,) = _seen
-    assert torch.equal(_by_module, torch.ones(3))
-    assert _by_tensor[0] == (1 if isinstance(_module, nn.ReLU) else 6)
+    assert torch.equal(_by_module, torch.ones(3)) and torch.equal(
+        _by_tensor, _by_module
+    )
 # sphinx_gallery_end_ignore
 
 # %%
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
 # The ``backward()`` below walks to ``x``, the weight and the bias. ``torch.autograd.grad`` walks only to the tensors that you
-# name, and a hook that is not on the way does not run. ``torch.autograd.grad`` does not fill ``.grad``, so a hook that waits
-# for accumulation does not run.
+# name, so it skips hooks that lie elsewhere. And because it leaves ``.grad`` alone, it skips hooks that wait for accumulation.
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -322,14 +339,14 @@ assert [_inputs[hook] for hook in HOOKS] == ["runs", "", "", ""]
 tabulate_hooks_that_run()
 
 # %%
-# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is not computed, and
-# the hook does not run.
+# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is never computed, so
+# the hook never runs.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors in the positional arguments, and in an output
-# that is a tensor or a tuple. It does not look deeper.
+# **A list or a dict as output, and keyword arguments.** PyTorch looks for tensors only in the positional arguments, and in an
+# output that is a tensor or a tuple.
 #
 # .. how-measured:: A Linear layer packs its result into seven kinds of output; calls of its hook and warnings are counted.
 
@@ -430,10 +447,11 @@ _h.sum().backward(retain_graph=True)
 assert not _calls
 _y.sum().backward()
 assert _calls == [1]
-for _pack, _pick in list(ROWS.values())[:7]:
-    _module, _calls = Packed(_pack), []
-    watch(_module, _calls.append, _pick)
-    _pick(_module(input=x)).sum().backward()
+for _name, _key in (("tensor", None), ("list", 0), ("dict", "y")):
+    (_pack, _pick), _calls = ROWS[f"returns a {_name}"], []
+    _module = Packed(_pack)
+    watch(_module, _calls.append, _key)
+    _pick(_module(input=x)).mul_(2).sum().backward()
     assert len(_calls) == 1
 _attention, _calls = nn.MultiheadAttention(4, 1), []
 _attention.out_proj.register_full_backward_hook(lambda *_: _calls.append(1))
@@ -446,146 +464,68 @@ assert not _calls
 tabulate_calls_of_the_hook()
 
 # %%
-# With a list, a dict or a dataclass, the hook is not called (`pytorch#87540
-# <https://github.com/pytorch/pytorch/issues/87540>`__). The warning says *module output should be a Tensor or a tuple of
-# Tensors*. Users of Hugging Face's models meet it (`transformers#36508
-# <https://github.com/huggingface/transformers/issues/36508>`__). For the tuple in a tuple, there is no warning. ``nn.LSTM``
-# returns ``(y, (h, c))``: if your loss uses ``h`` alone, a hook on the LSTM is not called. The last two rows warn that *no
-# inputs require gradients*: the hook runs without waiting for a gradient of an input. A hook is not called either if you call
-# ``layer.forward(x)``, or for a part whose ``forward`` is never called, as ``out_proj`` of ``nn.MultiheadAttention``.
+# With a list, a dict or a dataclass, the hook is skipped (`pytorch#87540 <https://github.com/pytorch/pytorch/issues/87540>`__).
+# The warning says *module output should be a Tensor or a tuple of Tensors*. Users of Hugging Face's models meet it
+# (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). For the tuple in a tuple, you get no
+# warning: ``nn.LSTM`` returns ``(y, (h, c))``, so a hook on it misses a loss that uses ``h`` alone. The last two rows warn that
+# *no inputs require gradients*: the hook runs without waiting for a gradient of an input. ``layer.forward(x)`` also skips the
+# hook, and so does a module that reads a part's weight instead of calling the part, as ``nn.MultiheadAttention`` does with
+# ``out_proj``.
 
 # %%
-# **A hook that uses its own output.** In a forward hook, it is easy to write a tensor hook that uses ``output``. But ``output``
-# keeps the graph, the graph keeps the tensor hook, and the hook keeps ``output``. Below are two ways to write the forward
-# hook. (For ``no_grad``, each needs the test from the box.)
-
-log = []
-
-
-def leaks(module, args, output):
-    output.register_hook(lambda gradient: log.append(output.shape))
-
-
-def needs_no_output(module, args, output):
-    shape = output.shape
-    output.register_hook(lambda gradient: log.append(shape))
-
-
-# %%
-# .. how-measured:: A layer runs 20 times; weak references then tell which outputs are in memory after a garbage collection.
-
-import gc
-import weakref
-
-
-def count_outputs_left(forward_hook):
-    layer = nn.Linear(4, 3)
-    layer.register_forward_hook(forward_hook)
-    references = []
-    for _ in range(20):
-        output = layer(torch.ones(8, 4))
-        output.sum().backward()
-        references.append(weakref.ref(output))
-    del layer, output
-    gc.collect()
-    return sum(reference() is not None for reference in references)
-
-
-# %%
-# Each runs 20 times, forward and backward. Then nobody uses the outputs any more:
-
-for forward_hook in (leaks, needs_no_output):
-    left = count_outputs_left(forward_hook)
-    print(f"{forward_hook.__name__:<16} {left} of 20 outputs are still in memory")
-
-# sphinx_gallery_start_ignore
-log.clear()
-assert [count_outputs_left(hook) for hook in (leaks, needs_no_output)] == [20, 0]
-assert log == [(8, 3)] * 40
-for _hook in (leaks, needs_no_output):
-    _layer = nn.Linear(4, 3)
-    _layer.register_forward_hook(_hook)
-    with torch.no_grad():
-        try:
-            _layer(torch.ones(8, 4))
-            _failed = False
-        except RuntimeError as error:
-            _failed = "doesn't require gradient" in str(error)
-    assert _failed  # each needs the test
-# sphinx_gallery_end_ignore
-
-# %%
-# Python's garbage collector does not free the circle of ``leaks``, a part of which is in C++.
-
-# %%
-# **A view that is then changed in place.** Below, ``nn.Flatten`` returns a view. The in-place ReLU gives that view a new
-# ``grad_fn``. What arrives there bypasses the tensor hook, and there is no error. A hook on a clone runs:
+# **Hooking the output without a clone.** Below, ``nn.Flatten`` returns a view. The in-place ReLU gives that view a new
+# ``grad_fn``. So what arrives there bypasses a tensor hook on it, without an error:
 
 block = nn.Sequential(nn.Conv2d(1, 1, 3), nn.Flatten(), nn.ReLU(inplace=True))
-pixels, by_watch, by_clone = torch.ones(2, 1, 8, 8), [], []
+pixels, by_output, by_clone = torch.ones(2, 1, 8, 8), [], []
 
 
-def hook_a_clone(module, args, output):
-    output = output.clone()
-    if output.requires_grad:
-        output.register_hook(by_clone.append)
-    return output
+def hook_the_output(module, args, output):
+    output.register_hook(by_output.append)
 
 
-handle = watch(block[1], by_watch.append)
-block(pixels).sum().backward()
-handle.remove()
-block[1].register_forward_hook(hook_a_clone)
+with block[1].register_forward_hook(hook_the_output):
+    block(pixels).sum().backward()
+watch(block[1], by_clone.append)
 block(pixels).sum().backward()
 
-print("calls of the hook:", len(by_watch), "and on a clone:", len(by_clone))
+print("calls of the hook:", len(by_output), "and on a clone:", len(by_clone))
 
 # sphinx_gallery_start_ignore
-assert (len(by_watch), len(by_clone)) == (0, 1)
-with torch.no_grad():
-    block(pixels)  # without its test, hook_a_clone fails here
+assert (len(by_output), len(by_clone)) == (0, 1)
 _wanted, _layer = [], nn.Flatten()
 watch(_layer, _wanted.append)
 _layer(block[0](pixels)).relu().sum().backward()  # not in place
 assert torch.equal(_wanted[0], by_clone[0])
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-tokens, _linear = torch.ones(2, 3, 4), 1 if TORCH >= (2, 15) else 0
-for _layer, _input, _runs in (
-    (nn.Flatten(), 2 * torch.ones(2, 3, 4, 4, requires_grad=True), 0),
-    (nn.Flatten(), 2 * torch.ones(2, 3, requires_grad=True), 1),
-    (nn.Flatten(), (2 * torch.ones(2, 3, 4, requires_grad=True)).mT, 1),
-    (nn.Linear(4, 4), torch.ones(2, 4), 1),
-    (nn.Linear(4, 4), tokens, _linear),
-    (nn.Linear(4, 4), torch.ones(2, 2, 3, 4), _linear),
-    (nn.Linear(4, 4, bias=False), tokens, 1),
-    (nn.Conv1d(3, 3, 1), tokens, 1),
-    (nn.Conv1d(3, 3, 1), tokens[0], 0),
-    (nn.LayerNorm(4), tokens, 1),
+tokens = torch.ones(2, 3, 4)
+for _layer, _input in (  # many of these outputs are views
+    (nn.Flatten(), torch.ones(2, 3, 4, 4, requires_grad=True)),
+    (nn.Flatten(), torch.ones(2, 4, 3).mT.requires_grad_()),
+    (nn.Identity(), torch.ones(2, 3, requires_grad=True)),
+    (nn.Linear(4, 4), torch.ones(2, 4)),
+    (nn.Linear(4, 4), tokens),
+    (nn.Linear(4, 4, bias=False), tokens),
+    (nn.Conv1d(3, 3, 1), tokens[0]),
+    (nn.LayerNorm(4), tokens[:0]),
+    (nn.Linear(4, 4, dtype=torch.complex64), tokens + 0j),
 ):
-    _calls = []
-    watch(_layer, _calls.append)
-    _output = _layer(_input)
-    assert _output._is_view() == (_runs == 0)
-    _output.relu_().sum().backward()
-    assert len(_calls) == _runs
-_view, _calls = nn.Linear(4, 4)(tokens).flatten(1), []
-_view.register_hook(_calls.append)
-_used_before = 3 * _view
-(_used_before.sum() + _view.mul_(2).sum()).backward()
-assert _calls[0].eq(3).all()  # 3 of the 5: the rest bypasses the hook
+    for _change in (
+        lambda output: output.mul_(2),
+        lambda output: output[:1].mul_(2) * 0 + output.sum(),
+        lambda output: output.unsqueeze(0).add_(1),
+    ):
+        _calls = []
+        with watch(_layer, _calls.append):
+            _change(_layer(2 * _input)).sum().abs().backward()
+        assert len(_calls) == 1
+    with torch.no_grad(), watch(_layer, _calls.append):
+        _layer(_input)
 _layer, _base, _calls = nn.Flatten(), 2 * torch.ones(2, 3, 4, requires_grad=True), []
 watch(_layer, _calls.append)
 _output, _ = _layer(_base), _base.mul_(2)  # the base is changed
 _output.sum().backward()
-assert not _calls
+assert len(_calls) == 1
 # sphinx_gallery_end_ignore
-
-# %%
-# .. torch-changed:: 2.15
-#    :probe: nodes: nn.Linear(2, 2)(torch.ones(1, 1, 2))
-#
-#    On 2.14 ``nn.Linear`` returns a view, too, if it has a bias and its input is contiguous and has three or more
-#    dimensions. On 2.15 it does not (`pytorch#194077 <https://github.com/pytorch/pytorch/pull/194077>`__), so the hook runs.
 
 # %%
 # **Hooks that stay.** Each call of ``register_...`` adds one more, and ``copy.deepcopy(module)`` copies them. An ``ExitStack``
@@ -615,7 +555,7 @@ _handle.remove()
 
 # %%
 # **The old** ``register_backward_hook`` is deprecated. For the module below, its ``grad_input`` belongs to the last operation,
-# the sigmoid, and not to the module:
+# the sigmoid, instead of the module:
 
 
 class Block(nn.Linear):

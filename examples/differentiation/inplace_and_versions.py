@@ -4,17 +4,17 @@ In-place operations: version counters, silent errors
 
 .. in-short::
 
-   Backward reads values that the forward pass saved. If you overwrite one of them, ``backward()`` usually raises *modified
-   by an inplace operation*. The usual cure is to leave out the underscore: ``y = y + 1`` instead of ``y.add_(1)`` or
-   ``y += 1``. Writes through ``.data``, NumPy or a fused optimizer are not counted. After such a write the gradient can
-   be wrong, and you get no error.
+   Backward reads values that the forward pass saved. If you overwrite one of them, ``backward()`` usually raises *modified by
+   an inplace operation*. The usual cure is to leave out the underscore: ``y = y + 1`` instead of ``y.add_(1)`` or ``y += 1``.
+   Writes through ``.data``, NumPy or a fused optimizer are not counted. So after such a write the gradient can be silently
+   wrong.
 """
 
 # %%
 # The problem: the same write is harmless here and fatal there
 # ------------------------------------------------------------
-# You add 1 to an activation in place, to save memory. After ``log`` it works, after ``exp`` it does not. The nodes saved
-# different things in the forward pass:
+# You add 1 to an activation in place, to save memory. After ``log`` it works, but after ``exp`` it raises, because the nodes
+# saved different things in the forward pass:
 
 import torch
 from torch import nn
@@ -56,8 +56,8 @@ assert "is at version 1; expected version 0 instead" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of ``log``, :math:`1/x`, is right. The write to ``y`` destroyed the value that the backward of ``exp`` reads.
-# The error comes from ``backward()``, not from the write.
+# The gradient of ``log``, :math:`1/x`, is right. The write to ``y`` destroyed the value that the backward of ``exp`` reads. The
+# error comes later, from ``backward()``.
 
 # %%
 # How to read the message
@@ -194,8 +194,7 @@ assert torch.autograd.gradcheck(fixed, double)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``[torch.FloatTensor [3]]``: type and shape of the tensor that was *saved*, here ``gate``. If you saved a slice, it is the
-#   shape of the slice.
+# - ``[torch.FloatTensor [3]]``: type and shape of the tensor that was *saved*. In this function it is ``gate``.
 # - ``version 3; expected version 0``: the counter now, and the counter when ``gate`` was saved. Three writes came between.
 # - ``output 0 of Add``: in this message it is the *last write*, ``gate.add_(1)``.
 #
@@ -203,8 +202,8 @@ assert torch.autograd.gradcheck(fixed, double)
 #
 # - ``AsStrided``: a *view* was saved, such as a slice. Look for a write to a tensor that shares its memory.
 # - ``CopySlices``: the tensor was written to through a view, as ``gate[0] = 5`` does.
-# - An operation before the write: its node saved its own result, as ``Exp`` above. Or the write was not recorded for this
-#   tensor, as under ``no_grad``.
+# - An operation before the write: its node saved its own result, as ``Exp`` above. Or the write was unrecorded, as under
+#   ``no_grad``.
 # - No operation: the tensor is a leaf, such as a parameter or a constant.
 
 # %%
@@ -216,10 +215,10 @@ assert torch.autograd.gradcheck(fixed, double)
 # Why: each tensor counts its writes
 # ----------------------------------
 # The counter is ``t._version``. For example, ``t.add_(1)``, ``t += 1``, ``t[0] = 5`` and ``torch.exp(u, out=t)`` each add one
-# to it. A node keeps the version of what it saves, and compares when backward reads it. For tensors that are saved inside
-# ``saved_tensors_hooks`` or ``save_on_cpu`` it does not compare.
+# to it. A node keeps the version of what it saves, and compares when backward reads it. Inside ``saved_tensors_hooks`` or
+# ``save_on_cpu`` it skips the comparison.
 #
-# Tensors that share memory do not always share the counter. The table has eight names for the memory of ``t``, or for a copy.
+# Tensors that share memory can have separate counters. The table has eight names for the memory of ``t``, or for a copy.
 #
 # .. how-measured:: For each name, this code makes a new tensor, writes through the name, and reads the counter.
 
@@ -293,8 +292,8 @@ assert _table["t._version"].tolist() == [1] * 4 + [0] * 4
 tabulate_writes()
 
 # %%
-# The two views and the result of ``detach()`` share the counter of ``t``. The clone has its own memory. Writes through the
-# last three change ``t``, and its counter does not move.
+# The two views and the result of ``detach()`` share the counter of ``t``. The clone has its own memory. Writes through the last
+# three change ``t``, but its counter stays.
 #
 # Because views share a counter, a write to one row makes the other rows look changed, too: see
 # :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`.
@@ -302,7 +301,7 @@ tabulate_writes()
 # %%
 # What is silently wrong
 # ----------------------
-# A write that the counter misses can give a wrong gradient and no error. Four such writes:
+# A write that the counter misses can give a wrong gradient. Four such writes:
 
 
 def clamp_data(x):  # activations clipped "behind the back of autograd"
@@ -384,7 +383,7 @@ def tabulate_silent_writes():
 
 
 # %%
-# The gradient is wrong in each of the four rows, and no call raised without the hooks:
+# Without the hooks, each of the four rows has a wrong gradient and no error:
 
 # sphinx_gallery_start_ignore
 
@@ -530,16 +529,15 @@ tabulate_silent_writes()
 # - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
 # - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so ``assign_data`` raises with it.
 #
-# The hooks also catch the step of a fused optimizer. They do not see an attribute of a custom Function's ``ctx``. And around
-# ``checkpoint(..., use_reentrant=False)`` or ``save_on_cpu``, they do not see what is saved inside: these two install their
-# own hooks.
+# The hooks also catch the step of a fused optimizer. They miss an attribute of a custom Function's ``ctx``. And they miss what
+# is saved inside ``checkpoint(..., use_reentrant=False)`` or ``save_on_cpu``, because these two install their own hooks.
 
 # %%
 # A tool that repairs some writes
 # -------------------------------
-# If you cannot change the code that writes, run forward *and* backward inside ``allow_mutation_on_saved_tensors()``. It
-# copies a saved tensor just before the write, and backward reads the copy. But in PyTorch 2.13 it misses
-# some writes, such as the one to ``y[1:]`` below, and you get no error.
+# If you cannot change the code that writes, run forward *and* backward inside ``allow_mutation_on_saved_tensors()``. It copies
+# a saved tensor just before the write, and backward reads the copy. But in PyTorch 2.13 it silently misses some writes, such as
+# the one to ``y[1:]``:
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 for start in (0, 1):
@@ -575,9 +573,6 @@ except AssertionError as error:
     refused.append(str(error))
 assert len(refused) == 1 and "outside of the" in refused[0]
 # sphinx_gallery_end_ignore
-
-# %%
-# The second gradient is wrong.
 
 # %%
 # What people get wrong
@@ -621,9 +616,9 @@ assert generator.weight.grad.abs().sum() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **The same step, fused.** ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad`` take ``fused=True``. In PyTorch 2.13
-# they then write without counting. You get no error, and the gradient is that of the weights *after* the step. The cure is the
-# same: compute the loss after the step.
+# **The same step, fused.** ``SGD``, ``Adam``, ``AdamW`` and ``Adagrad`` take ``fused=True``. In PyTorch 2.13 they then write
+# without counting. So you silently get the gradient for the weights *after* the step. The cure is the same: compute the loss
+# after the step.
 
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1, fused=True)
 critic.zero_grad()
@@ -657,10 +652,6 @@ except AssertionError as error:
     _raised.append(str(error))
 assert len(_raised) == 1 and " became " in _raised[0]
 # sphinx_gallery_end_ignore
-
-# %%
-# **Silencing the error with** ``.data``. After ``exp``, ``y.clamp_(max=3)`` makes ``backward()`` raise, and
-# ``y.data.clamp_(max=3)`` does not. The gradient is wrong: see ``clamp_data`` above.
 
 # %%
 # Exercise

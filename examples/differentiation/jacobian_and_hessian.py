@@ -13,8 +13,8 @@ Jacobian and Hessian in PyTorch: torch.func
 # %%
 # Which input moves which output?
 # -------------------------------
-# ``backward()`` gives you the gradient of one number, the loss. You have many outputs, and want to know how much each of them
-# reacts to each input. That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
+# ``backward()`` gives you the gradient of one number, the loss. But you have many outputs, and want to know how much each of
+# them reacts to each input. That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
 
 from functools import partial
 
@@ -373,8 +373,8 @@ assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 +
 # What people get wrong
 # ---------------------
 # **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input. Then the result also has the derivatives of the
-# outputs of one sample with respect to another sample. Here they are zeros: 48 of 72 numbers. ``vmap`` computes one Jacobian
-# for each sample, without these zeros:
+# outputs of one sample with respect to another sample. In this example they are zeros: 48 of 72 numbers. So let ``vmap``
+# compute one Jacobian for each sample:
 
 batch = torch.randn(3, 4)
 whole = jacrev(linear)(batch)
@@ -516,8 +516,8 @@ assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
 #
 # .. solution::
 #
-# Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. Here it turns to the eigenvector of
-# the eigenvalue with the largest absolute value, a positive one. The factor by which a multiplication makes it longer then
+# Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. The vector turns to the eigenvector
+# of the eigenvalue with the largest absolute value, a positive one. So the factor by which a multiplication makes it longer
 # comes close to that eigenvalue.
 
 torch.manual_seed(1)

@@ -4,10 +4,10 @@ NaN gradients: torch.where, sqrt at 0, relu at 0
 
 .. in-short::
 
-   A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope
-   of ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is not enough. Choose a safe input *before* the root:
-   ``torch.where(x > 0, torch.where(x > 0, x, 1.0).sqrt(), 0.0)``. (If the *value* is NaN
-   already, look in the forward pass first.) At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
+   A gradient can be NaN although every value of the forward pass is fine. A common cause is 0 times infinity: the slope of
+   ``sqrt`` at 0 is infinite. A ``torch.where`` after the root is too late. So choose a safe input *before* the root:
+   ``torch.where(x == 0, 0.0, torch.where(x == 0, 1.0, x).sqrt())``. (If the *value* is NaN already, look in the forward pass
+   first.) At a kink, as in ``relu`` at 0, no derivative exists and PyTorch picks a slope.
 """
 
 # %%
@@ -56,10 +56,10 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # receives the gradient of ``y``. The branch not taken receives 0. Through the root that becomes 0 times an infinite slope,
 # and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
-# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN:
-# ``SqrtBackward0``. (For ``x ** 0.5`` it is ``PowBackward0``.) The rule: **keep the bad input out of the operation. Do not only
-# mask its result.** The cure is a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1, and 0
-# times its finite slope is 0:
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN: ``SqrtBackward0``.
+# (For ``x ** 0.5`` it is ``PowBackward0``.) The rule: **keep the bad input out of the operation, because masking its result is
+# too late.** So put a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1, and 0 times its
+# finite slope is 0:
 
 
 def one_where(x):
@@ -155,16 +155,32 @@ assert [*zip(_rows.value, _rows.gradient, strict=True)] == [
 for function in (torch.round, torch.sign, torch.floor):
     assert not gradient(function, [-1.5, -1.0, 0.0, 0.5, 1.0]).any()
     assert not gradient(function, torch.linspace(-3, 3, 61).tolist()).any()
-_entropy = gradient(lambda p: -(p * p.clamp(min=1e-12).log()).sum(), [0.0, 1.0])
+for _type in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    _p = torch.tensor([0.0, 1.0], dtype=_type, requires_grad=True)
+    _entropy = -(_p * _p.clamp(min=torch.finfo(_type).tiny).log()).sum()
+    assert _entropy == 0
+    (_entropy,) = torch.autograd.grad(_entropy, _p)
+    assert _entropy.isfinite().all()
+    _x = torch.tensor([0.0, 4.0, torch.nan], dtype=_type, requires_grad=True)
+    _root = torch.where(_x == 0, 0.0, torch.where(_x == 0, 1.0, _x).sqrt())  # the box
+    assert _root[:2].tolist() == [0, 2] and _root[2].isnan()  # a NaN stays visible
+    assert torch.autograd.grad(_root.sum(), _x)[0][:2].tolist() == [0, 0.25]
 _lowest = torch.full((2,), torch.finfo(torch.float32).min)
-_masked = gradient(lambda x: (x + _lowest).softmax(0)[0], [1.0, 2.0])
-assert _entropy.isfinite().all() and _masked.isfinite().all()
+_mask = torch.tensor([True, True])
+
+
+def _masked(x):
+    filled = x.masked_fill(_mask, torch.finfo(x.dtype).min)
+    return filled.softmax(0).masked_fill(_mask, 0)
+
+
+assert gradient(_masked, [1.0, 2.0]).tolist() == [0, 0] == _masked(_lowest).tolist()
 # sphinx_gallery_end_ignore
 tabulate_gradients(cases)
 
 # %%
-# The cure is again a safe input: ``p * p.clamp(min=1e-12).log()`` for the entropy, and ``torch.finfo(x.dtype).min`` in place of
-# ``-inf`` in a mask.
+# The cure is again a safe input. For the entropy, write ``p * p.clamp(min=torch.finfo(p.dtype).tiny).log()``. For a softmax
+# under a mask, fill in ``torch.finfo(x.dtype).min`` instead of ``-inf``, and set the masked weights to 0 after the softmax.
 
 # %%
 # Kinks: PyTorch picks a slope
@@ -309,7 +325,7 @@ for pick in (
 # sphinx_gallery_end_ignore
 
 # %%
-# So here ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
+# So ``x.max()`` and ``x.max(0).values`` are the same number with different gradients.
 #
 # .. torch-changed:: 2.14
 #    :probe: kinks: torch.fmax(x, y) at x = 1, y = 1
@@ -375,7 +391,7 @@ for _type, _small, _bad in (
 
 # %%
 # **A gradient check at a kink.** ``gradcheck`` compares the gradient with the slope between two points, one on each side. At
-# the kink of ``relu`` that slope is 0.5, and the gradient is 0. ``relu`` is not broken: choose inputs away from kinks and ties.
+# the kink of ``relu`` that slope is 0.5, and the gradient is 0. So choose inputs away from kinks and ties.
 
 at_kink = torch.zeros(1, dtype=torch.float64, requires_grad=True)
 try:

@@ -18,15 +18,15 @@ Rarely used functions of autograd and checkpoint, each in a few lines
 
       torch.autograd.graph.increment_version(t)
 
-   If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error, and does not return a wrong
+   If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error instead of returning a wrong
    gradient. This check is off for a saved tensor that has hooks, and under ``torch.func``.
 """
 
 # %%
 # ``increment_version``: tell autograd that a tensor was written
 # --------------------------------------------------------------
-# NumPy, a C library, or your own kernel that gets ``data_ptr()``, writes into the memory of a tensor. Autograd does not
-# notice: the tensor's version counter stays as it is. Below, ``sin`` has saved ``y``, and NumPy overwrites it before backward:
+# NumPy, a C library, or your own kernel that gets ``data_ptr()``, writes into the memory of a tensor. Autograd cannot notice,
+# because the tensor's version counter stays as it is. Below, ``sin`` has saved ``y``, and NumPy overwrites it before backward:
 
 import numpy as np
 import torch
@@ -57,7 +57,7 @@ assert _written.eq(5).all() and _written._version == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is wrong, and you get no error. With one more line, backward sees the write:
+# The gradient is silently wrong. With one more line, backward sees the write:
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x
@@ -160,10 +160,10 @@ for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
 # sphinx_gallery_end_ignore
 
 # %%
-# The error does not bring the old values back. Write into a clone of the tensor, or write after backward.
+# The old values are lost. So write into a clone of the tensor, or write after backward.
 #
-# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum does not save its input's
-# values, so its backward raises nothing.
+# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum saves nothing of its input's
+# values, so its backward still runs.
 #
 # In these cases backward still returned a wrong gradient after the call:
 #
@@ -217,10 +217,10 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
 
 # %%
-# ``del y`` freed the memory of ``y``, because neither product saved ``y``. With ``x.exp().sin()`` it would not: both
-# operations save ``y``, and the graph keeps it.
+# ``del y`` freed the memory of ``y``, because neither product saved ``y``. In ``x.exp().sin()``, both operations save ``y =
+# x.exp()``, so the graph keeps it.
 #
-# A tensor that does not require grad has no edge: ``get_gradient_edge`` raises an error.
+# A tensor that does not require grad has no edge, so ``get_gradient_edge`` raises an error.
 
 # %%
 # ``disable_saved_tensors_hooks``: forbid hooks around your operation
@@ -298,10 +298,9 @@ assert set(ran_here) == {threading.get_ident()} and len(ran_here) == 2
 # %%
 # ``enter_dual_level``: forward mode without a ``with``
 # -----------------------------------------------------
-# :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually runs in ``with dual_level():``. Where a block
-# does not fit, as in ``setUp`` and ``tearDown`` of a test, open and close the level yourself. Close it after an error, too:
-# while it is open, another ``dual_level()`` and ``torch.func.jvp`` raise an error. ``unpack_dual`` returns a named tuple,
-# ``UnpackedDualTensor``.
+# :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually runs in ``with dual_level():``. In ``setUp``
+# and ``tearDown`` of a test, open and close the level yourself instead. Close it after an error, too, because while it is open,
+# another ``dual_level()`` and ``torch.func.jvp`` raise an error. ``unpack_dual`` returns a named tuple, ``UnpackedDualTensor``.
 
 from torch.autograd import forward_ad
 
@@ -369,8 +368,8 @@ for _product, _times in ((vhp, 2), (hvp, 3)):
 # %%
 # ``checkpoint_sequential``: checkpoint an ``nn.Sequential`` in pieces
 # --------------------------------------------------------------------
-# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`:
-# its layers run again in backward. With one piece, nothing is checkpointed.
+# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`, so its
+# layers run again in backward.
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
@@ -600,8 +599,8 @@ assert hidden == 0 and t._version == 1
 #
 # .. solution::
 #
-# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither
-# ``w`` nor ``x``.
+# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither of
+# them.
 
 raised = {}
 for name, combine in {"w * x": torch.mul, "w + x": torch.add}.items():

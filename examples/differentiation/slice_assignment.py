@@ -6,8 +6,8 @@ Slice assignment y[0] = 0: what autograd records
 
    ``y[0] = 0`` on a result that requires grad is recorded: backward through this write sends 0 to the old ``y[0]``, and the
    other elements pass on their gradients. You get an error, for example, if ``y`` is a leaf that requires grad, or a view of
-   one (write to the leaf under ``torch.no_grad()``), if ``unbind`` or ``split`` returned it, or if backward needs what
-   you overwrote. Then build a new tensor: ``masked_fill``, ``torch.where``, ``torch.stack``.
+   one, if ``unbind`` or ``split`` returned it, or if backward needs what you overwrote. Then build a new tensor instead:
+   ``masked_fill``, ``torch.where``, ``torch.stack``.
 """
 
 # %%
@@ -331,9 +331,8 @@ assert torch.autograd.gradcheck(sums_in_a_buffer, w64)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Filling a long buffer in a loop.** The loop below only writes, and nothing is raised. But backward goes through the writes
-# one by one, and each ``CopySlices`` copies the gradient of the *whole* buffer. ``n`` rows of eight numbers are put into
-# one tensor:
+# **Filling a long buffer in a loop.** The loop below works. But backward goes through the writes one by one, and each
+# ``CopySlices`` copies the gradient of the *whole* buffer. ``n`` rows of eight numbers are put into one tensor:
 
 
 def by_assignment(rows):
@@ -417,8 +416,8 @@ tabulate_elements_in_backward()
 # With twice as many rows, the number for ``by_stack`` about doubles. The number for ``by_assignment`` grows 3.5 to 3.8 times.
 
 # %%
-# **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no
-# node records it. Nothing is raised below, and the gradient is that of the old value:
+# **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no node
+# records it. So the gradient is silently that of the old value:
 
 x.grad = None
 scores = x * 2

@@ -14,7 +14,8 @@ backward(v): vector-Jacobian products
 # A result with several entries
 # -----------------------------
 # You call ``backward()`` on something with three entries, for example a loss for each sample, and PyTorch refuses: *grad can be
-# implicitly created only for scalar outputs*. It wants to know how much each entry counts. Here the weights are 1, 10 and 100:
+# implicitly created only for scalar outputs*. It wants to know how much each entry counts. So give each a weight, for example
+# 1, 10 and 100:
 
 import torch
 
@@ -104,8 +105,8 @@ assert torch.equal(x.grad, v @ J)
 # In practice, v comes from the loss
 # ----------------------------------
 # You rarely choose the weights. ``y`` is usually in the middle: something is computed from it, and at the end is a loss
-# :math:`L`. Then :math:`v = \partial L / \partial y`. If ``x`` reaches the loss only through ``y``, as here, the chain rule
-# is a vector-Jacobian product:
+# :math:`L`. Then :math:`v = \partial L / \partial y`. If ``x`` reaches the loss only through ``y``, the chain rule is a
+# vector-Jacobian product:
 #
 # .. math::
 #
@@ -165,9 +166,9 @@ x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# So ``v`` is not the derivative *of* ``y``. It is the derivative of a later number *with respect to* ``y``. Each operation in
-# this graph does one such step: its node receives ``v`` for its output, and returns ``v`` times its own Jacobian. The node of
-# ``exp`` does not build that matrix: for 100,000 numbers it would have 10,000,000,000 entries.
+# So ``v`` is the derivative of a later number *with respect to* ``y``. Each operation in this graph does one such step: its
+# node receives ``v`` for its output, and returns ``v`` times its own Jacobian. But it computes the product directly, because
+# for 100,000 numbers that matrix would have 10,000,000,000 entries.
 #
 # For a loss, :math:`\partial L / \partial L = 1`. That is the ``v`` that ``loss.backward()`` fills in for you.
 
@@ -248,9 +249,9 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # %%
 # What people get wrong
 # ---------------------
-# **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient
-# of the *sum* of all entries. For ``logits.exp()`` that is the derivative of each entry, because each logit affects only its
-# own result. For the softmax it is useless: the results add up to 1, so the gradient of their sum is zero, up to rounding.
+# **Passing ones to silence the error.** With ``gradient=torch.ones_like(y)`` the error is gone. But ones mean: the gradient of
+# the *sum* of all entries. For ``logits.exp()`` that is the derivative of each entry, because each logit affects only its own
+# result. For the softmax it is useless, because the results add up to 1, whatever the logits are:
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
@@ -278,8 +279,8 @@ assert (
 # Decide which number you want the gradient of. For one entry, call ``y[2].backward()``. For one loss per sample, take
 # ``.mean()`` or ``.sum()`` first. If you want every derivative, see *The whole Jacobian* above.
 #
-# **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, not that of ``x``, and it is not broadcast. Three calls
-# fail: without ``v``, with the shape of ``x``, and with three vectors at once:
+# **A** ``v`` **of the wrong shape.** ``v`` needs the shape of ``y``, and is never broadcast. Three calls fail: without ``v``,
+# with the shape of ``x``, and with three vectors at once:
 
 raised = []
 for wrong in (None, torch.ones(2), torch.eye(3)):

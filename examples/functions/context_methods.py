@@ -10,9 +10,9 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 
 .. in-short::
 
-   Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes
-   of ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these
-   calls often runs without an error: its gradient is wrong, or its memory grows.
+   Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes of
+   ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these calls
+   often runs, but with a wrong gradient or with growing memory.
 """
 
 # %%
@@ -28,13 +28,13 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 #      - without it
 #    * - ``backward`` needs a tensor
 #      - ``save_for_backward(t)``
-#      - memory can grow, and an overwritten value is not noticed
+#      - memory can grow, and an overwritten value goes unnoticed
 #    * - ``forward`` writes to an input
 #      - ``mark_dirty(x)``, and return ``x``
 #      - the gradient can be wrong
 #    * - a float output should get no gradient
 #      - ``mark_non_differentiable(mask)``
-#      - a loss of it can give gradients of zero, and no error
+#      - a loss of it can silently give gradients of zero
 #    * - a loss can leave out an output
 #      - ``set_materialize_grads(False)``
 #      - ``backward`` gets zeros in place of ``None``
@@ -232,7 +232,8 @@ assert a.grad_fn.name() == "MulBackward0" and a.item() == 6 and z.item() == 7
 # mark_non_differentiable: an output without a gradient
 # -----------------------------------------------------
 # ``Positive`` returns ``x * mask`` and the mask, which is 1 where ``x > 0`` and 0 elsewhere. No gradient should come through
-# the mask, but it is a float tensor: without the mark, it requires grad too. A boolean or integer output needs no mark.
+# the mask. But it is a float tensor, so without the mark it requires grad too. For a boolean or integer output, leave the mark
+# out.
 
 
 class Positive(torch.autograd.Function):
@@ -260,8 +261,8 @@ class UnmarkedPositive(Positive):
 
 
 # %%
-# The loss below only counts the positive entries, so it cannot train ``x``. With the mark, ``backward()`` raises an error.
-# Without it, backward runs, and ``x.grad`` is zero.
+# This loss only counts the positive entries, so it cannot train ``x``. With the mark, ``backward()`` raises an error. Without
+# it, backward runs, but ``x.grad`` is zero.
 
 for function in (Positive, UnmarkedPositive):
     x = torch.tensor([-1.0, 2.0], requires_grad=True)
@@ -297,9 +298,9 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # %%
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
-# In the output above, ``backward`` got zeros for the values, which the loss did not use. By default autograd makes such
-# zeros for tensors. After ``set_materialize_grads(False)``, ``backward`` gets ``None``, which saves work for large outputs. The
-# loss below uses the values, and leaves out the mask.
+# In the output above, ``backward`` got zeros for the values, because the loss used only the mask. By default autograd makes
+# such zeros for tensors. After ``set_materialize_grads(False)``, ``backward`` gets ``None``, which saves work for large
+# outputs. The loss below uses the values, and leaves out the mask.
 
 
 class LeanPositive(Positive):
@@ -319,8 +320,7 @@ assert x.grad.tolist() == [0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# This ``backward`` does not use the gradient for the mask. If yours uses a gradient that can be ``None``, check first:
-# ``None * mask`` raises a ``TypeError``.
+# If your ``backward`` uses a gradient that can be ``None``, check first, because ``None * mask`` raises a ``TypeError``.
 
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
@@ -382,16 +382,16 @@ with contextlib.redirect_stdout(None):
 # sphinx_gallery_end_ignore
 
 # %%
-# The booleans say which arguments required grad when ``apply`` ran. They do not say which gradients the call of
-# ``torch.autograd.grad`` asks for (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). In the second
-# case the product for ``w`` was computed and thrown away.
+# The booleans say which arguments required grad when ``apply`` ran, whatever the call of ``torch.autograd.grad`` asks for
+# (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). So in the second case the product for ``w`` was
+# computed and thrown away.
 
 # %%
 # What people get wrong
 # ---------------------
-# **An attribute is not checked.** Below, the input is overwritten before backward. The attribute gives a wrong gradient.
-# ``save_for_backward`` notices this write, by the :ref:`version
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of the tensor, but not a write through ``.data`` or NumPy.
+# **Trusting an attribute.** Below, the input is overwritten before backward. The attribute gives a wrong gradient. But
+# ``save_for_backward`` notices this write, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of
+# the tensor. (Neither notices a write through ``.data`` or NumPy.)
 
 for function in (PowerOnCtx, Power):
     leaf = torch.tensor(4.0, requires_grad=True)
@@ -420,7 +420,7 @@ for _write in (lambda x: x.data.fill_(100), lambda x: x.detach().numpy().fill(10
 # sphinx_gallery_end_ignore
 
 # %%
-# **An overwritten input that is not returned.** A tensor that you mark as dirty has to be an output:
+# **Returning a copy of an overwritten input.** A tensor that you mark as dirty has to be an output:
 
 
 class ReturnsCopy(Power):
@@ -445,7 +445,7 @@ assert "not returned" in message
 
 # %%
 # **An intermediate value in** ``save_for_backward``. This is allowed, but then :ref:`the second derivative
-# <sphx_glr_gallery_functions_double_backward.py>` can be wrong, without an error.
+# <sphx_glr_gallery_functions_double_backward.py>` can be silently wrong.
 
 # %%
 # save_for_backward can only save variables
@@ -549,13 +549,13 @@ assert _grads == (12, 2, 2)
 # %%
 # Exercise
 # --------
-# ``MatMul`` saves both factors, even when one of them is frozen. Which tensor need not be saved then?
+# ``MatMul`` saves both factors, even when one of them is frozen. Which tensor is then saved for nothing?
 #
 # .. solution::
 #
-# The gradient of each factor is computed from the *other* one. If ``w`` is frozen, ``x`` is not needed.
-# ``needs_input_grad`` is there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. Where a
-# factor is missing, the ``backward`` of ``MatMul`` does not use it.
+# The gradient of each factor is computed from the *other* one. So if ``w`` is frozen, leave out ``x``. ``needs_input_grad`` is
+# there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. Where a factor is missing, the
+# ``backward`` of ``MatMul`` leaves out its product.
 
 
 class LeanMatMul(MatMul):

@@ -147,8 +147,7 @@ for _shape in ((4, 5, 3), (2, 2, 3), (2, 3, 4, 3), (1, 3), (0, 3), (3,)):
 
 # %%
 # For an ``x`` with more dimensions, such as batch, time and 3 inputs, make rows first: use ``v.reshape(-1, 2)`` and
-# ``x.reshape(-1, 3)`` for ``W`` and ``b``. For a Function under autocast, see :ref:`mixed precision
-# <sphx_glr_gallery_memory_precision.py>`.
+# ``x.reshape(-1, 3)`` for ``W`` and ``b``.
 
 # %%
 # Layer norm
@@ -217,8 +216,8 @@ assert all(torch.allclose(*_pair) for _pair in zip(_grads, _by_hand, strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. The weight's own gradient is
-# ``(v * normal).sum(0)`` here, and the bias's is ``v.sum(0)``.
+# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. For rows, the weight's own
+# gradient is ``(v * normal).sum(0)``, and the bias's is ``v.sum(0)``.
 #
 # Softmax and cross entropy
 # -------------------------

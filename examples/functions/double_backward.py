@@ -6,16 +6,16 @@ Double backward of a custom Function
 
    A gradient penalty differentiates your ``backward`` too, as does ``torch.autograd.functional.hessian``. Save only tensors
    that are inputs or outputs of ``forward``, for example ``ctx.save_for_backward(x)``. Compute the rest again in ``backward``.
-   A value computed inside ``forward`` usually comes back as a constant: the second derivative can be wrong, without an error.
-   Test it with ``gradgradcheck``.
+   A value computed inside ``forward`` usually comes back as a constant, so the second derivative can be silently wrong. Test it
+   with ``gradgradcheck``.
 """
 
 # %%
 # The problem: a right gradient, a wrong penalty
 # ----------------------------------------------
-# You wrote an activation as a Function, ``gradcheck`` passes, and training works. Then you add a penalty on a gradient, and
-# the result is wrong. Here the activation is Swish, :math:`y = x \, \sigma(x)`, which PyTorch has as ``silu``. Its
-# derivative is :math:`\sigma + x \, \sigma (1 - \sigma)`, so it is tempting to save the sigmoid:
+# You wrote an activation as a Function, ``gradcheck`` passes, and training works. Then you add a penalty on a gradient, and the
+# result is wrong. The activation is Swish, :math:`y = x \, \sigma(x)`, which PyTorch has as ``silu``. Its derivative is
+# :math:`\sigma + x \, \sigma (1 - \sigma)`, so it is tempting to save the sigmoid:
 
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -114,7 +114,7 @@ assert "Jacobian mismatch for output 0 with respect to input 0" in message
 # The fix: save the input, compute again
 # --------------------------------------
 # With ``create_graph=True``, PyTorch records what this ``backward`` computes from ``x``, so it can be differentiated. This
-# costs one more sigmoid here, and saves one tensor instead of two.
+# costs one more sigmoid, but saves one tensor instead of two.
 
 
 class SwishFromInput(torch.autograd.Function):
@@ -155,7 +155,7 @@ for _create in (False, True):
 # Why: the steps inside forward are not recorded
 # ----------------------------------------------
 # PyTorch calls ``forward`` with recording switched off. Then one node connects the output to the input. So ``backward`` gets
-# the input back connected. ``sigma`` is neither input nor output: it comes back as a constant, and autograd does not warn
+# the input back connected. But ``sigma`` is neither input nor output, so it comes back as a constant, without a warning
 # (`pytorch#104040 <https://github.com/pytorch/pytorch/issues/104040>`__).
 
 x = torch.tensor(0.5, requires_grad=True)
@@ -211,9 +211,8 @@ assert _view.requires_grad and _view.grad_fn is None  # says True, and is cut of
 # %%
 # If it is expensive: return it, and save the output
 # --------------------------------------------------
-# Make the intermediate value an output, and do not mark it as non-differentiable. Then it comes back connected, and
-# ``backward`` receives a gradient for it too. In the second backward, what was missing arrives as this gradient, so your
-# ``backward`` has to use it.
+# Make the intermediate value a second, differentiable output. Then it comes back connected, and ``backward`` receives a
+# gradient for it too. In the second backward, what was missing arrives as this gradient, so your ``backward`` has to use it.
 
 
 class SwishTwoOutputs(torch.autograd.Function):
@@ -375,9 +374,9 @@ assert [round(value, 4) for value in _tried] == [2.1042, 1.9233, 1.5869]
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. With ``create_graph=True`` or ``torch.func.grad``, that is
 # true in the *first* derivative already.
 #
-# **Looking for a forgotten** ``create_graph=True``. Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`.
-# Here ``forward`` saves it, and ``backward`` returns a constant. The second backward raises the error that comes after a
-# forgotten ``create_graph=True``, too:
+# **Looking for a forgotten** ``create_graph=True``. Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. This
+# ``forward`` saves it, so ``backward`` returns a constant. The second backward raises the error that comes after a forgotten
+# ``create_graph=True``, too:
 
 
 class Softplus(torch.autograd.Function):

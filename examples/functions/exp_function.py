@@ -5,16 +5,16 @@ How to write a custom autograd Function
 .. in-short::
 
    Subclass ``torch.autograd.Function``: ``forward`` computes the value, ``setup_context`` saves what is needed later,
-   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Autograd does not
-   check that your derivative is right; ``torch.autograd.gradcheck`` tests it. If ``torch.compile`` must treat your external
-   code as one step, use ``torch.library.custom_op`` instead.
+   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Whether your
+   derivative is right, ``torch.autograd.gradcheck`` tells you. If ``torch.compile`` must treat your external code as one step,
+   use ``torch.library.custom_op`` instead.
 """
 
 # %%
 # The problem: autograd does not see your computation
 # ---------------------------------------------------
 # One step of your model runs in NumPy or in a solver. ``x.numpy()`` raises ``Can't call numpy() on Tensor that requires grad``.
-# With ``x.detach().numpy()`` there is no error, and no gradient reaches ``x`` through this step:
+# ``x.detach().numpy()`` works, but then no gradient reaches ``x`` through this step:
 
 import math
 
@@ -84,7 +84,7 @@ draw_parts_of_a_function()
 #   and the gradient of x leaves to the left.
 
 # %%
-# Write a Function in three cases. In all others combine PyTorch's operations, and write no ``backward``.
+# Usually you combine PyTorch's operations, and autograd writes the ``backward``. Three reasons for a Function:
 #
 # - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` has to keep it as one step, :ref:`define an
 #   operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
@@ -137,8 +137,8 @@ with warnings.catch_warnings():
 # sphinx_gallery_end_ignore
 
 # %%
-# ``gradcheck`` moves each number of ``inputs`` by a small step and compares the change of the output with your
-# ``backward``. Give it ``float64`` inputs: in ``float32``, rounding makes it fail here.
+# ``gradcheck`` moves each number of ``inputs`` by a small step and compares the change of the output with your ``backward``.
+# Give it ``float64`` inputs: in ``float32``, rounding usually makes it fail.
 
 # %%
 # Several inputs: a linear layer
@@ -238,7 +238,7 @@ assert not _Sum.apply(x.detach(), [_listed]).requires_grad
 # ``ExpBackward0`` saved their result and share its memory: saving made no copy.
 #
 # Pass each tensor that needs a gradient to ``apply``, as a separate argument. A weight that ``forward`` takes from elsewhere
-# gets no gradient through this node, and there is no error.
+# silently gets no gradient through this node.
 
 # %%
 # The older style: ctx in forward
@@ -279,9 +279,9 @@ assert "does not have vmap support" in _raised[-1]
 # %%
 # What people get wrong
 # ---------------------
-# **Calling an instance or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` does not, and that is worse: autograd
-# records the ``torch.exp`` inside, and does not use your ``backward``. The node's name shows it: ``ExpBackward`` belongs to
-# the class on this page, ``ExpBackward0`` to ``torch.exp``. Write ``Exp.apply(x)``.
+# **Calling an instance or** ``forward``. ``Exp()(x)`` raises an error. ``Exp.forward(x)`` is worse, because it runs: autograd
+# records the ``torch.exp`` inside, and ignores your ``backward``. The node's name shows it: ``ExpBackward`` belongs to the
+# class on this page, ``ExpBackward0`` to ``torch.exp``. Write ``Exp.apply(x)``.
 
 applied, called = Exp.apply(x), Exp.forward(x)
 print("Exp.apply(x):  ", applied.grad_fn.name())
@@ -322,8 +322,8 @@ assert "incorrect number of gradients (expected 4, got 2)" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor as an attribute of ctx.** With ``ctx.result = output``, ``gradcheck`` passes. But autograd does not check whether
-# the attribute was changed. Multiply the result by 2 in place, and the right gradient is :math:`2e`:
+# **A tensor as an attribute of ctx.** With ``ctx.result = output``, ``gradcheck`` passes. But if the attribute is changed,
+# autograd cannot notice. Multiply the result by 2 in place, and the right gradient is :math:`2e`:
 
 
 class ExpOnAttribute(Exp):
@@ -363,7 +363,7 @@ assert math.isclose(
 # The attribute gives twice the right gradient. With ``save_for_backward`` there is an error instead. The caller's fix is
 # ``y = y * 2``.
 #
-# **A list of tensors.** ``apply`` looks at its own arguments, not into a list. The gradient is lost without an error:
+# **A list of tensors.** ``apply`` looks at its own arguments, but never into a list. So the gradient is silently lost:
 
 
 class Total(torch.autograd.Function):
@@ -408,8 +408,8 @@ assert all(torch.equal(tensor.grad, torch.ones(2)) for tensor in tensors)
 # .. solution::
 #
 # The derivative is :math:`\frac{1}{1 + x}`, so save the *input*. At 1 the value is :math:`\log 2` and the gradient
-# :math:`\frac{1}{2}`. Recording is off inside ``forward``, so ``x.numpy()`` is allowed. ``np.asarray`` is there for a
-# tensor without dimensions: ``np.log1p`` returns a number for it, not an array.
+# :math:`\frac{1}{2}`. Recording is off inside ``forward``, so ``x.numpy()`` is allowed. ``np.asarray`` is there for a tensor
+# without dimensions, for which ``np.log1p`` returns a plain number.
 
 
 class Log1p(torch.autograd.Function):

@@ -11,17 +11,17 @@ Custom Function under torch.func: vmap and jvp
 
 .. in-short::
 
-   Take ``ctx`` out of ``forward`` and fill it in ``setup_context``: then the Function works under ``torch.func.grad``. For
-   ``vmap`` add ``generate_vmap_rule = True``, or a static ``vmap`` if ``vmap`` cannot run ``forward``; for ``jvp`` add a static
-   ``jvp``. ``jacfwd`` and ``hessian`` need both. Two things are 0, without an error: ``jvp`` of a ``torch.library.custom_op``,
-   and ``jvp`` of ``jvp`` of ``Exp`` below.
+   Take ``ctx`` out of ``forward`` and fill it in ``setup_context``: then ``torch.func.grad`` takes the Function, if its
+   ``backward`` consists of differentiable PyTorch operations. For ``vmap`` add ``generate_vmap_rule = True``, or a static
+   ``vmap`` if ``vmap`` cannot run ``forward``; for ``jvp`` add a static ``jvp``. ``jacfwd`` and ``hessian`` need both. Two
+   things can be silently 0: ``jvp`` of a ``torch.library.custom_op``, and ``jvp`` of ``jvp`` of a Function.
 """
 
 # %%
 # The problem: vmap does not accept your Function
 # -----------------------------------------------
-# Your model contains a custom Function, and you want one gradient for each example of a batch. ``vmap(grad(loss))`` stops:
-# *You tried to vmap over Exp, but it does not have vmap support.* Here is one with all rules:
+# Your model contains a custom Function, and you want one gradient for each example of a batch. ``vmap(grad(loss))`` stops: *You
+# tried to vmap over Exp, but it does not have vmap support.* So write an ``Exp`` with all rules:
 
 import numpy as np
 import torch
@@ -317,19 +317,19 @@ assert set(tabulate_transforms({"Exp": Exp.apply}, torch.exp)["Exp"]) == {"right
 tabulate_transforms(functions, torch.exp)
 
 # %%
-# "Right" means: the same result as ``torch.exp``. The two entries "WRONG" raise no error: see *Forward mode through a custom
+# "Right" means: the same result as ``torch.exp``. The two entries "WRONG" are silent: see *Forward mode through a custom
 # operator* below.
 
 # %%
 # Why each rule is needed
 # -----------------------
-# Under ``vmap``, your code can get a tensor that looks like a single example, or the tensor with the whole batch. PyTorch does
-# not guess which one it expects. ``generate_vmap_rule`` says: a single example, and ``vmap`` may transform each operation
-# inside. ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode: from the tangents of the inputs (how
-# fast each input moves), it computes the tangent of the output. ``jacfwd`` runs ``vmap`` over ``jvp``, one direction for each
-# element of the input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why ``jacfwd`` and ``hessian`` need both rules.
-# ``grad`` and ``jacrev`` run your ``backward`` on special tensors, too: there, ``grad_output.numpy()`` raises the same *Cannot
-# access data pointer*.
+# Under ``vmap``, your code can get a tensor that looks like a single example, or the tensor with the whole batch. So you have
+# to say which one it expects. ``generate_vmap_rule`` says: a single example, and ``vmap`` may transform each operation inside.
+# ``backward`` is the rule for reverse mode, ``jvp`` the rule for forward mode: from the tangents of the inputs (how fast each
+# input moves), it computes the tangent of the output. ``jacfwd`` runs ``vmap`` over ``jvp``, one direction for each element of
+# the input. ``hessian`` is ``jacfwd`` over ``jacrev``. That is why ``jacfwd`` and ``hessian`` need both rules. ``grad`` and
+# ``jacrev`` run your ``backward`` on special tensors, too: there, ``grad_output.numpy()`` raises the same *Cannot access data
+# pointer*.
 
 # %%
 # A forward in NumPy: write the vmap rule
@@ -419,7 +419,7 @@ assert "both generate_vmap_rule=True and an overridden vmap" in _raised[0]
 # -------------------------------------
 # A Function belongs to autograd. ``torch.library.custom_op`` adds an *operator* to PyTorch, with a name, a schema from the type
 # annotations, and rules that you register one by one. ``torch.compile`` and ``torch.export`` keep the operator below as one
-# step. Both need its ``register_fake``. ``mutates_args`` names the arguments that your code writes to; here there are none.
+# step. Both need its ``register_fake``. ``mutates_args`` names the arguments that your code writes to.
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -640,14 +640,13 @@ assert _speed(x).tolist() == [1, 2] and (not _in_213 or _fast(x).tolist() == [0,
 # %%
 # In a training step that you compile, call the operator itself. If ``v`` requires grad, ``torch.compile(..., fullgraph=True)``
 # refuses ``Wrapped.apply(v, 0) * 2``, since ``Wrapped`` has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True`` it
-# becomes more than one graph, and its gradient is right. Do not compile a ``jvp`` of ``Wrapped``: in PyTorch 2.13, it is 0,
-# without an error.
+# becomes more than one graph, and its gradient is right. But a compiled ``jvp`` of ``Wrapped`` is silently 0 in PyTorch 2.13.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A rule that mixes the examples.** PyTorch does not test whether your rule is right. That of ``BatchedSum`` is wrong for a
-# ``dim`` that counts from the end: -1 plus 1 is 0, the dimension of the batch.
+# **A rule that mixes the examples.** PyTorch trusts your rule. But that of ``BatchedSum`` is wrong for a ``dim`` that counts
+# from the end: -1 plus 1 is 0, the dimension of the batch.
 
 by_vmap = vmap(lambda v: BatchedSum.apply(v, -1))(batch)
 by_loop = torch.stack([BatchedSum.apply(example, -1) for example in batch])
@@ -679,11 +678,11 @@ for _dim in (0, 1, -1, -2):
 # The sum ran over the examples. Write ``dim if dim < 0 else dim + 1``. Compare your rule with a loop over the examples, for
 # each kind of argument.
 #
-# **Forgetting save_for_forward.** In ``jvp``, tensors from ``save_for_backward`` are not there: ``ctx.saved_tensors`` is
-# empty, and ``(result,) = ctx.saved_tensors`` raises *not enough values to unpack (expected 1, got 0)*.
+# **Forgetting save_for_forward.** In ``jvp``, tensors from ``save_for_backward`` are missing: ``ctx.saved_tensors`` is empty,
+# and ``(result,) = ctx.saved_tensors`` raises *not enough values to unpack (expected 1, got 0)*.
 #
 # **Forward mode through a custom operator.** ``exp_operator`` has ``register_autograd`` and ``register_vmap``, but no
-# ``register_jvp``. Its tangent here is zero, and nothing raises:
+# ``register_jvp``. So its tangent is silently zero:
 
 print("custom_op:", jvp(exp_operator, (x,), (tangent,))[1])
 print("Function: ", jvp(Exp.apply, (x,), (tangent,))[1])
@@ -724,11 +723,11 @@ assert not jvp(exp_operator, (_wrt,), (tangent,))[1].any()
 # sphinx_gallery_end_ignore
 
 # %%
-# By default, ``gradcheck`` passes: use ``check_forward_ad=True``. For ``jvp`` and for ``torch.func.grad``, call the operator
+# By default, ``gradcheck`` passes, so use ``check_forward_ad=True``. For ``jvp`` and for ``torch.func.grad``, call the operator
 # in the ``forward`` of a Function that has all rules, as ``Wrapped`` does.
 #
 # **Forward mode inside forward mode.** Each derivative of :math:`e^x` at 1 is 2.718. For the second one, ``jacfwd`` of
-# ``jacfwd`` gives 0, and raises nothing (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__):
+# ``jacfwd`` silently gives 0 (`pytorch#197867 <https://github.com/pytorch/pytorch/issues/197867>`__):
 
 one = torch.tensor(1.0)
 print("jacfwd(jacfwd):", jacfwd(jacfwd(Exp.apply))(one))
@@ -760,12 +759,12 @@ for _second in (
 # %%
 # Exercise
 # --------
-# Write a Function ``Product`` for :math:`a \cdot b`, with ``backward``, ``jvp`` and a generated rule for ``vmap``.
-# What does ``jvp`` get for an input that does not move? Test forward mode, too.
+# Write a Function ``Product`` for :math:`a \cdot b`, with ``backward``, ``jvp`` and a generated rule for ``vmap``. What does
+# ``jvp`` get for an input that stands still? Test forward mode, too.
 #
 # .. solution::
 #
-# The product rule: :math:`t_a \cdot b + a \cdot t_b`. A float tensor that does not move has a tangent of zeros.
+# The product rule: :math:`t_a \cdot b + a \cdot t_b`. A float tensor that stands still has a tangent of zeros.
 
 
 class Product(torch.autograd.Function):

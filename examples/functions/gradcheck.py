@@ -12,8 +12,9 @@ gradcheck: test a custom backward
 .. in-short::
 
    ``torch.autograd.gradcheck(Sigmoid.apply, x)`` compares your ``backward`` with differences of function values. It returns
-   ``True`` or raises. Use ``float64`` inputs, a few numbers from each branch, and keep away from kinks. It says nothing
-   about points that you did not pass in, nor about :ref:`second derivatives <sphx_glr_gallery_functions_double_backward.py>`.
+   ``True`` or raises. Use ``float64`` inputs, a few numbers from each branch, and keep away from kinks. It tests only the
+   points that you pass in, and first derivatives only: for the second, use :ref:`gradgradcheck
+   <sphx_glr_gallery_functions_double_backward.py>`.
 """
 
 # %%
@@ -88,7 +89,7 @@ assert _rows == 2  # two inputs, three outputs
 
 # %%
 # Row *i*, column *j* is the derivative of output *j* with respect to input *i*: the transpose of the usual Jacobian. The
-# numerical one is right here. Both have the same zeros, and the other numbers differ: the formula is wrong. The fix:
+# numerical one is right. Both have the same zeros, but the other numbers differ, so the formula is wrong. The fix:
 
 
 class Sigmoid(WrongSigmoid):
@@ -176,9 +177,9 @@ assert not _said(_Noisy.apply, x, nondet_tol=1e-6)
 # %%
 # Why float64: rounding against truncation
 # ----------------------------------------
-# A smaller step does not always give a better slope. With a large step, the line through the two points does not have the
-# slope of the curve (*truncation*): here, ten times the step means about a hundred times the error. With a small step, a
-# rounding error is divided by a tiny number: a tenth of the step, about ten times the error.
+# The smallest step is not the best. With a large step, the slope of the line through the two points differs from that of the
+# curve (*truncation*): ten times the step means about a hundred times the error. With a small step, a rounding error is divided
+# by a tiny number: a tenth of the step, about ten times the error.
 #
 # ``mean_error`` compares the slope at 81 points with the formula:
 
@@ -336,7 +337,7 @@ tabulate_calls(Sigmoid, WrongSigmoid, LastTooLarge)
 # %%
 # ``WrongSigmoid`` is wrong at all 100 numbers, and both modes catch it. The single number of the fast mode is a weighted sum
 # over all entries. In that sum, the one wrong entry of ``LastTooLarge`` is too small to see. Running the check again does not
-# help: the direction is the same each time, whatever your seed. Test corner cases with small inputs and the full check.
+# help, because the direction is the same each time. So test corner cases with small inputs and the full check.
 
 # %%
 # What people get wrong
@@ -374,7 +375,7 @@ with warnings.catch_warnings():
 # sphinx_gallery_end_ignore
 
 # %%
-# **Inputs that never reach the mistake.** Here the slope for negative numbers is wrong, 0.2 in place of 0.1:
+# **Inputs that never reach the mistake.** The slope for negative numbers is wrong, 0.2 instead of 0.1:
 
 
 class LeakyRelu(WrongSigmoid):
@@ -401,8 +402,8 @@ assert not passed and gradcheck(LeakyRelu.apply, inputs.detach().abs().requires_
 # Take numbers from each branch, but none at the kink, where :ref:`there is no derivative
 # <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or closer to it than ``eps``.
 #
-# **Parameters of a module are not checked.** ``gradcheck`` compares the gradients of the inputs that you pass, if they require
-# grad. Here the weight gets a wrong gradient: pass the weight as an input, with ``torch.func.functional_call``.
+# **Expecting a check of a module's parameters.** ``gradcheck`` compares only the gradients of the inputs that you pass, if they
+# require grad. This weight gets a wrong gradient. So pass it as an input, with ``torch.func.functional_call``.
 
 
 class WrongWeight(torch.nn.Module):
@@ -443,8 +444,8 @@ for _at, _passes in (
 # sphinx_gallery_end_ignore
 
 # %%
-# **A forward that draws random numbers.** Two evaluations use different draws, and their difference is divided by a tiny
-# step. Very large numbers are a sign of this:
+# **A forward that draws random numbers.** Two evaluations use different draws, and their difference is divided by a tiny step.
+# So very large numbers are a sign of this:
 
 torch.manual_seed(1)
 try:

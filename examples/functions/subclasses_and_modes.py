@@ -30,7 +30,7 @@ Tensor subclasses and TorchDispatchMode
 # %%
 # The problem: an operation between two modules
 # ---------------------------------------------
-# You want to log, count or forbid operations. A module hook does not see ``x * mask`` between two modules. A mode does. There
+# You want to log, count or forbid operations. A module hook misses ``x * mask`` between two modules, but a mode sees it. There
 # are two kinds, one on each side of autograd. Each is a class with one method, which gets the call and returns the result:
 
 import copy
@@ -243,7 +243,7 @@ assert [_l.endswith("None") for _l in _lines] == [True, True, False]
 
 # %%
 # The operations run inside the call, so they come first. In the function mode, the result of ``linear`` has its ``grad_fn``. In
-# the dispatch mode, the results have none: autograd puts the nodes on them later.
+# the dispatch mode, the results have none, because autograd puts the nodes on them later.
 #
 # A subclass takes a label along
 # ------------------------------
@@ -359,8 +359,8 @@ for _optimizer in (torch.optim.SGD, torch.optim.Adam):
 tabulate_expressions()
 
 # %%
-# The subclass does not see ``torch.tensor(x)``, and autograd stored a plain gradient in ``x.grad``. ``nn.Parameter(x)`` keeps
-# the type, and a module registers it.
+# The subclass misses ``torch.tensor(x)``, and autograd stored a plain gradient in ``x.grad``. ``nn.Parameter(x)`` keeps the
+# type, and a module registers it.
 
 # %%
 # A wrapper: a subclass below autograd
@@ -463,8 +463,8 @@ for _swapped in (False, True):
 
 # %%
 # ``w`` is the leaf, and autograd computes with wrappers in backward. So ``w.grad`` is a wrapper, too. But ``Noted(t)`` is a new
-# leaf: gradients do not reach what ``t`` was computed from. Before ``layer.half()``, call
-# ``torch.__future__.set_swap_module_params_on_conversion(True)``. Without it, ``inner`` stays ``float32``.
+# leaf, so gradients end there. Before ``layer.half()``, call ``torch.__future__.set_swap_module_params_on_conversion(True)``.
+# Without it, ``inner`` stays ``float32``.
 #
 # Which one to use
 # ----------------
@@ -550,8 +550,8 @@ assert _found[TenBelow, torch.relu][0].grad_fn.name() == "ReluBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# Below autograd the factor is not recorded. Autograd still applies its own formula to what came back: for ``relu`` it gives
-# 1, for ``sigmoid`` :math:`y (1 - y)` with ``y = 8.81``. Change values above autograd, or write a :ref:`Function
+# Below autograd the factor is not recorded, so autograd applies its own formula to what came back: for ``relu`` it gives 1, for
+# ``sigmoid`` :math:`y (1 - y)` with ``y = 8.81``. Change values above autograd, or write a :ref:`Function
 # <sphx_glr_gallery_functions_exp_function.py>`.
 #
 # **Looking for one name.** In a function mode, ``torch.relu``, ``F.relu`` and ``x.relu()`` are three functions. In a dispatch
@@ -628,7 +628,7 @@ assert _counter.get_total_flops() == 2 * 8 * 4 * 3
 # On this CPU, one operation computes this ``float32`` LSTM, and the counter has no formula for it (`tnt#624
 # <https://github.com/meta-pytorch/tnt/issues/624>`__). On ``meta`` or in ``float64``, it is many, and counted.
 #
-# **Starting a thread.** A mode belongs to the thread that entered it. It does not see what this pool of threads runs, or the
+# **Starting a thread.** A mode belongs to the thread that entered it. So it misses what this pool of threads runs, or the
 # threads of ``nn.DataParallel`` (`pytorch#103719 <https://github.com/pytorch/pytorch/issues/103719>`__).
 
 with CallNames() as calls, OperationNames() as operations, ThreadPoolExecutor() as pool:

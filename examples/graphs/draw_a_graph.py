@@ -4,15 +4,15 @@ Visualize the autograd graph
 
 .. in-short::
 
-   ``make_dot(loss, params=dict(model.named_parameters()))`` of the package ``torchviz`` draws the graph behind a loss. Without
-   the package, eleven lines of Python are enough: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text
-   for each node and each edge. Graphviz makes the picture. A tensor without a ``grad_fn`` has no graph to draw.
+   ``make_dot(loss, params=dict(model.named_parameters()))`` of the package ``torchviz`` draws the graph behind a loss. Eleven
+   lines of Python do the same: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text for each node and
+   each edge. Then Graphviz makes the picture. A tensor without a ``grad_fn`` has no graph to draw.
 """
 
 # %%
 # The problem: a layer does not learn
 # -----------------------------------
-# One layer of your model never changes. Is the loss connected to it? Draw the graph.
+# One layer of your model keeps its first weights. Is the loss connected to it? Draw the graph.
 
 import io
 
@@ -79,7 +79,7 @@ def draw_with_graphviz(text, alt):
 
 
 # %%
-# Here the layer is ``gate``. Somebody left a ``detach()`` after it:
+# The layer is ``gate``, because somebody left a ``detach()`` after it:
 
 gate = torch.sigmoid(model.gate(x)).detach()
 loss = model.head(gate * torch.tanh(model.body(x))).mean()
@@ -113,15 +113,15 @@ draw_with_graphviz(
 )
 
 # %%
-# The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No
-# arrow leads to ``gate.weight`` or ``gate.bias``. Without the ``detach()``, they would be drawn, too. If you froze the layer
-# with ``requires_grad_(False)`` instead, you would get the same picture.
+# The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No arrow
+# leads to ``gate.weight`` or ``gate.bias``. Take the ``detach()`` away, and they are drawn, too. A layer that you froze with
+# ``requires_grad_(False)`` gives the same picture.
 
 # %%
 # torchviz in three lines
 # -----------------------
 # The package `torchviz <https://github.com/szagoruyko/pytorchviz>`__ draws the same graph. Install it with ``pip install
-# torchviz``, and install Graphviz. These lines are not run when this page is built:
+# torchviz``, and install Graphviz. These lines were tried by hand:
 #
 # .. code-block:: python
 #
@@ -130,14 +130,14 @@ draw_with_graphviz(
 #    dot = make_dot(loss, params=dict(model.named_parameters()))
 #    dot.render("graph", format="svg")
 #
-# Tried by hand with torchviz 0.0.3, PyTorch 2.13 and Python 3.11, ``make_dot`` gives the nodes of the picture above, one
-# more box for the result, and a box ``AccumulateGrad`` below each parameter. Its arrows point the other way, from the
-# parameters to the result. Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83
+# With torchviz 0.0.3, PyTorch 2.13 and Python 3.11, ``make_dot`` gives the nodes of the picture above, one more box for the
+# result, and a box ``AccumulateGrad`` below each parameter. Its arrows point the other way, from the parameters to the result.
+# Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83
 # <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
 
 # %%
-# What is in the picture, and what is not
-# ---------------------------------------
+# What is in the picture
+# ----------------------
 # The text for a small expression, in which ``y`` is used twice:
 
 weight = torch.ones(2, 3, requires_grad=True)
@@ -157,10 +157,10 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 
 # %%
 # - ``1 -> 2`` is there twice: the product ``y * y`` uses ``y`` twice.
-# - ``y`` itself is missing. ``ReluBackward0`` is the backward step of ``relu``, and does not know the name of your variable.
+# - ``y`` itself is missing, because ``ReluBackward0`` knows nothing about the names of your variables.
 # - ``inputs`` is missing, because it does not require grad. The node ``MvBackward0`` still has a slot for it, with ``None`` in
 #   it, and ``to_dot`` skips ``None``.
-# - ``weight`` has the name that ``names`` gives it. Without one, its box says ``torch::autograd::AccumulateGrad``.
+# - ``weight`` has the name that ``names`` gives it. If ``names`` lacks it, its box says ``torch::autograd::AccumulateGrad``.
 
 # %%
 # A large graph
@@ -185,7 +185,7 @@ assert "head" not in to_dot(model.body(x), names)
 # What people get wrong
 # ---------------------
 # **Installing the Python package only.** ``pip install graphviz`` installs Python classes. They start the program ``dot``,
-# which is not included. On a machine without that program:
+# which you install separately. On a machine without it:
 
 # sphinx_gallery_start_ignore
 _path = os.environ["PATH"]
@@ -207,8 +207,8 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 # Install Graphviz itself (``apt install graphviz``, ``brew install graphviz``), or use ``pygraphviz``, as the folded code
 # above does. You can also print the text and paste it into a viewer for Graphviz on the web. There the loss is at the top.
 #
-# **Drawing a result that was not recorded.** The result of ``loss.detach()``, a loss that was loaded from a file, or a mean
-# that was computed under ``no_grad`` has no graph. ``make_dot`` then draws a single box. ``to_dot`` raises:
+# **Drawing a result without a graph.** That is the result of ``loss.detach()``, a loss from a file, or a mean computed under
+# ``no_grad``. Then ``make_dot`` draws a single box, and ``to_dot`` raises:
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -235,11 +235,10 @@ assert _raised == [message] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph is in memory only. A model that you save with ``torch.save`` does not contain it, so a viewer of model files, such
-# as Netron, does not show it.
+# Viewers of model files, such as Netron, draw something else: the graph exists only in memory.
 #
-# **Taking an arrow for a gradient that is not zero.** An arrow says that a parameter is connected. Multiply by zero, and
-# everything is still connected:
+# **Taking an arrow for a gradient.** An arrow says that a parameter is connected. But multiply by zero, and the gradient is
+# zero along this arrow:
 
 blocked = torch.sigmoid(model.gate(x))
 loss = model.head(0 * blocked + torch.tanh(model.body(x))).mean()
@@ -255,8 +254,8 @@ assert model.body.weight.grad.abs().max() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Using the names of nodes as keys.** In Graphviz, the same name means the same box. Here two ``tanh`` become one box, and
-# the picture shows a loop that is not in the graph. That is why ``to_dot`` numbers the nodes.
+# **Using the names of nodes as keys.** In Graphviz, the same name means the same box. So two ``tanh`` become one box with a
+# loop. That is why ``to_dot`` numbers the nodes.
 
 twice = torch.tanh(torch.tanh(model.body.weight)).grad_fn
 inner = twice.next_functions[0][0]
@@ -276,8 +275,8 @@ draw_with_graphviz(
 #
 # .. solution::
 #
-# One: beside ``weight``, above the product of ``weight`` and ``inputs``. Each constant needs its own key. Here the key is
-# made of the node's number and the slot.
+# One: beside ``weight``, above the product of ``weight`` and ``inputs``. Each constant needs its own key, for example the
+# node's number and the slot.
 
 
 def to_dot_with_constants(root, names):

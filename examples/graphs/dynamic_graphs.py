@@ -5,8 +5,9 @@ Dynamic graphs: if, for and while in a model
 .. in-short::
 
    Write Python's ``if``, ``for`` and ``while`` in ``forward()``. Autograd records only the operations that run in this call, so
-   each call can build a different graph. The gradient is that of the branch that was taken. The condition itself gets none: you
-   cannot learn ``threshold`` through ``if x > threshold``. Use ``torch.sigmoid((x - threshold) / width)`` as a weight instead.
+   each call can build a different graph. The gradient is that of the branch that was taken. The condition itself gets none. So
+   to learn the threshold of ``if x > threshold``, use ``torch.sigmoid((x - threshold) / width)`` as a weight instead. ``print``
+   and ``breakpoint()`` in ``forward()`` see real numbers.
 """
 
 # %%
@@ -50,14 +51,15 @@ assert (y0.grad, y1.grad, y2.grad, q) == (10, 15, 6, 30)
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither graph contains an ``if`` or a loop. Autograd recorded the multiplications while they ran. None ran for ``x1``, so
+# Autograd recorded the multiplications while they ran, so the graphs contain neither ``if`` nor loop. None ran for ``x1``, so
 # ``x1.grad`` is None.
 
 # %%
 # In a module: layers that are skipped
 # ------------------------------------
-# This network stops as soon as the norm of its features is less than 1. After its first backward, the parameters of the layers
-# that were not called have no ``.grad``, and ``torch.optim.Adam`` leaves them as they are.
+# This network stops as soon as the norm of its features is less than 1. Then the skipped layers have no ``.grad``, and
+# ``torch.optim.Adam`` leaves them as they are. To see where it stopped, put a ``print`` into ``forward``. It runs together with
+# the layers, so it shows the numbers of this call:
 
 
 class EarlyExit(torch.nn.Module):
@@ -66,8 +68,9 @@ class EarlyExit(torch.nn.Module):
         self.layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(4))
 
     def forward(self, features):
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
             features = torch.tanh(layer(features))
+            print(f"layer {number}: norm {features.norm():.2f}")
             if features.norm() < 1:
                 break
         return features.sum()
@@ -76,7 +79,7 @@ class EarlyExit(torch.nn.Module):
 torch.manual_seed(0)
 model = EarlyExit()
 model(torch.ones(4)).backward()
-print([layer.weight.grad is not None for layer in model.layers])
+print("has a gradient:", [layer.weight.grad is not None for layer in model.layers])
 
 # sphinx_gallery_start_ignore
 used = [layer.weight.grad is not None for layer in model.layers]
@@ -89,7 +92,32 @@ for layer, olds, called in zip(model.layers, before, used, strict=True):
     for parameter, old in zip(layer.parameters(), olds, strict=True):
         assert torch.equal(parameter, old) != called
 del layer, olds, parameter, old, called
+import io
+import pdb
+
+
+class _Stops(torch.nn.Module):
+    def forward(self, features):
+        doubled = features * 2
+        _debugger.set_trace()
+        return doubled.sum()
+
+
+_session = io.StringIO()
+_debugger = pdb.Pdb(
+    stdin=io.StringIO("p doubled.tolist()\np doubled.grad_fn.name()\nc\n"),
+    stdout=_session,
+    readrc=False,
+)
+_stopped = _Stops()(torch.ones(2, requires_grad=True))
+assert "[2.0, 2.0]" in _session.getvalue() and "MulBackward0" in _session.getvalue()
+assert _stopped.item() == 4
 # sphinx_gallery_end_ignore
+
+# %%
+# ``breakpoint()`` in the same place opens Python's debugger, where you can look at ``features.norm()`` or ``features.grad_fn``,
+# and go on with ``c``. In :ref:`a captured graph <sphx_glr_gallery_graphs_static_and_dynamic.py>`, your Python code no longer
+# runs.
 
 # %%
 # A loop whose length depends on the value
@@ -122,8 +150,8 @@ del node, start, value
 # sphinx_gallery_end_ignore
 
 # %%
-# With :math:`k` doublings the gradient is :math:`2^k`. That is right where a small change of the input does not change
-# :math:`k`. The figure shows where it does.
+# With :math:`k` doublings the gradient is :math:`2^k`. That is right as long as :math:`k` stays the same. The figure shows
+# where it changes.
 #
 # .. how-measured:: plot_growth() draws grow(x) above its gradient.
 
@@ -178,8 +206,8 @@ for edge, slope in [(1.25, 8), (2.5, 4), (5, 2), (10, 1)]:
 
 # %%
 # At the dotted lines there is no derivative: just left of them ``grow`` is almost 20, and at them it is 10. Autograd raises no
-# error there. It returns the slope on the right: at 5 it is 2. In each of these steps from the left up to 5, ``grow`` falls by
-# almost 10, so the fall divided by the step does not settle on a slope:
+# error there, but returns the slope on the right: at 5 it is 2. From the left, ``grow`` falls by almost 10 however small the
+# step, so the fall divided by the step grows without end:
 
 start = torch.tensor(5.0, requires_grad=True)
 print("autograd:", torch.autograd.grad(grow(start), start)[0].item())
@@ -199,8 +227,8 @@ for step in (0.1, 0.01, 0.001, 1e-6):
 # %%
 # What people get wrong
 # ---------------------
-# **Learning a threshold through an if.** The comparison returns a boolean, and autograd records no node for it. No path leads
-# from the result below to the threshold:
+# **Learning a threshold through an if.** The comparison returns a boolean, and autograd does not record it. So no path leads
+# from this result to the threshold:
 
 x = torch.tensor([0.5, -1.0, 4.0, 0.25])
 threshold = torch.tensor(0.3, requires_grad=True)
@@ -257,10 +285,10 @@ for _moved in (threshold - 0.01, threshold + 0.01):
 # sphinx_gallery_end_ignore
 
 # %%
-# The hard result is that of the ``if`` up to rounding, but its gradient is not the derivative of its value: moving the
-# threshold by 0.01 does not change the 4.5.
-# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
-# the smooth step. The number 4 is far outside of it, and here it adds nothing to the gradient.
+# The hard result is that of the ``if`` up to rounding. But its gradient differs from the derivative of its value, which is 0
+# because a small move of the threshold leaves the 4.5 as it is. :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains
+# through rounding with such a gradient. The 0.1 is the width of the smooth step. The number 4 is far outside of it, so it adds
+# nothing to the gradient.
 
 # %%
 # **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1, so ``penalty`` returns the

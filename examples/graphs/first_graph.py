@@ -6,16 +6,16 @@ What is a computation graph in PyTorch?
 
    While you compute with tensors that require grad, PyTorch records a graph: usually one node for each operation.
    ``loss.backward()`` walks this graph back from the loss to your weights. On the way it applies the chain rule and leaves in
-   each ``weight.grad`` how fast the loss changes with that weight. ``x > 0``, ``x.argmax()`` and ``x.detach()`` are not
-   recorded: no gradient passes through them.
+   each ``weight.grad`` how fast the loss changes with that weight. No gradient passes through ``x > 0``, ``x.argmax()`` or
+   ``x.detach()``, because PyTorch does not record them.
 """
 
 # %%
 # The question: how does the loss react?
 # --------------------------------------
 # To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
-# *gradient*, and PyTorch finds it with a graph. We begin with two "weights", ``x1`` and ``x2``, and the "loss"
-# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
+# *gradient*, and PyTorch finds it with a graph. With ``requires_grad=True`` you ask PyTorch to record. To see each number, we
+# begin with two "weights", ``x1`` and ``x2``, and the "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
 
 import math
 
@@ -159,10 +159,10 @@ assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
 # Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little.
 
 # %%
-# What is recorded, and what is not
-# ---------------------------------
+# What is recorded
+# ----------------
 # Each recorded result refers to the node that can send its gradient back: its ``grad_fn``. The last three results below have
-# none.
+# none. An assignment is not an operation, so ``z = w`` gives the same tensor a second name:
 
 results = {
     "torch.log(a)": y1,
@@ -173,9 +173,13 @@ results = {
 for text, result in results.items():
     print(f"{text:<13} grad_fn: {result.grad_fn.name() if result.grad_fn else None}")
 
+z = w
+print("z is w:", z is w, "  z.grad:", z.grad)  # the derivative of w by itself
+
 # sphinx_gallery_start_ignore
 names = [t.grad_fn.name() for t in (a, y1, y2, w)]
 assert names == ["MulBackward0", "LogBackward0", "SinBackward0", "MulBackward0"]
+assert z is w and z.grad is w.grad and z.grad == 1
 assert x1.is_leaf and x2.is_leaf and x1.grad_fn is None and x2.grad_fn is None
 assert [text for text, t in results.items() if t.grad_fn] == ["torch.log(a)"]
 vector = torch.ones(3, requires_grad=True)
@@ -186,13 +190,13 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# To compute without recording, as in a validation loop, write ``with torch.no_grad():``.
+# For a validation loop, switch recording off: ``with torch.no_grad():``.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors that backward needs, and the first
-# call drops them. So the second call raises an error:
+# **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors for backward, and the first call
+# drops them. So the second call raises an error:
 
 try:
     w.backward()
@@ -208,7 +212,7 @@ assert "backward through the graph a second time" in message
 # Run the forward pass again: it records a new graph. If that does not help, see :ref:`the page on this error
 # <sphx_glr_gallery_errors_backward_twice.py>`.
 #
-# **Not clearing** ``.grad``. Each ``backward()`` adds to it, so after a second one here both gradients are twice as large:
+# **Forgetting to clear** ``.grad``. Each ``backward()`` adds to it, so after a second one both gradients are twice as large:
 
 loss = ((weight * inputs + bias - targets) ** 2).mean()
 loss.backward()

@@ -11,7 +11,7 @@ Where is nn.ReLU implemented? From Python to C++
 
    ``nn.ReLU()`` calls ``F.relu``, which calls ``torch.relu``. There Python ends: ``torch.relu`` calls the *operator*
    ``aten::relu``, in Python ``torch.ops.aten.relu``. For a dense tensor on a CPU, its C++ code is in
-   ``aten/src/ATen/native/Activation.cpp``. Its gradient is one line in ``derivatives.yaml``. Another module may run several
+   ``aten/src/ATen/native/Activation.cpp``. Its gradient is one line in ``derivatives.yaml``. A different module may run several
    operators, or none.
 """
 
@@ -180,7 +180,7 @@ assert ("TBackward0", "t") in _order  # the operator of forward, once more
 
 # %%
 # The mode saw two operators of ``nn.Linear``, ``t`` and ``addmm``, and the figure has two nodes for them. The ``detach`` after
-# ``relu`` belongs to autograd: the node saves the result, without its history. In this backward, nodes call operators too:
+# ``relu`` belongs to autograd: the node saves the result, without its history. In backward, nodes call operators too:
 # ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls ``mm`` for the gradient of the weight.
 
 # %%
@@ -232,16 +232,16 @@ assert "CompositeImplicitAutograd: linear" in _linear
 # function for each. One function ``relu`` is for CPU and CUDA; sparse and quantized tensors have others. Search the
 # repository's folder ``aten/src/ATen/native`` for ``Tensor relu(``: the hit in ``Activation.cpp`` is the code.
 #
-# The entry of ``linear`` says ``CompositeImplicitAutograd``: for the tensors here, its C++ function calls other operators, and
-# autograd records those. That is why the figure has no ``LinearBackward0``.
+# The entry of ``linear`` says ``CompositeImplicitAutograd``: its C++ function calls other operators, and autograd records
+# those. That is why the figure has no ``LinearBackward0``.
 
 # %%
 # Why: the dispatcher
 # -------------------
-# One operator can have several C++ functions, for example one for autograd and one for the CPU. The *dispatcher* chooses
-# which of them run, and in which order. For ``x``, the function of autograd comes first. It calls the function for the CPU,
-# here called the *kernel*, and connects the result to a node. The mode works between these two, so inside the mode the result
-# of ``relu`` has no ``grad_fn`` yet:
+# One operator can have several C++ functions, for example one for autograd and one for the CPU. The *dispatcher* chooses which
+# of them run, and in which order. For ``x``, the function of autograd comes first. It calls the function for the CPU, the
+# *kernel*, and connects the result to a node. The mode works between these two, so inside the mode the result of ``relu`` still
+# lacks its ``grad_fn``:
 
 
 class Between(TorchDispatchMode):
@@ -274,7 +274,7 @@ assert y.grad_fn.name() == "ReluBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# The mode did not see ``clamp_min``, which the kernel calls inside. The profiler does see it:
+# The kernel calls ``clamp_min`` inside, below the mode. The profiler sees it:
 
 with profile(activities=[ProfilerActivity.CPU]) as profiled:
     torch.relu(x).sum().backward()
@@ -378,8 +378,8 @@ tabulate_operators(cases)
 # %%
 # For example, ``nn.ReLU6()`` runs ``hardtanh``, and ``nn.Dropout().eval()`` returns its input.
 #
-# **Replacing torch.relu to catch every ReLU.** ``x.relu()`` does not call ``torch.relu``. It calls the operator, and so does
-# ``torch.ops.aten.relu``. A ``TorchDispatchMode`` catches all three calls here:
+# **Replacing torch.relu to catch every ReLU.** ``x.relu()`` calls the operator, as ``torch.ops.aten.relu`` does, instead of
+# ``torch.relu``. A ``TorchDispatchMode`` catches all three calls:
 
 
 def three_times():
@@ -395,13 +395,7 @@ print("TorchDispatchMode:  ", calls.names.count("relu"))
 
 # sphinx_gallery_start_ignore
 assert (replaced.call_count, calls.names.count("relu")) == (1, 3)
-with Operators() as _inplace:
-    nn.ReLU(inplace=True)(x * 1)
-assert "relu_" in _inplace.names and "relu" not in _inplace.names
 # sphinx_gallery_end_ignore
-
-# %%
-# With ``nn.ReLU(inplace=True)``, the mode sees a different operator, ``relu_``.
 
 # %%
 # Exercise

@@ -12,8 +12,8 @@ grad_fn and next_functions explained
 # %%
 # The problem: which tensors get a gradient from this loss?
 # ---------------------------------------------------------
-# A gradient is missing, or you want to know which parameters a loss reaches. Usually the graph that PyTorch recorded has the
-# answer. Here is a small one:
+# A gradient is missing, or you want to know which parameters a loss reaches. The graph that PyTorch recorded has the answer. A
+# small one:
 
 import torch
 from torch.autograd.graph import get_gradient_edge
@@ -33,8 +33,8 @@ assert [t.item() for t in (b, c, d, L)] == [8, 20, 212, -202]
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph is made of *functions*, not of tensors. Each of the six operations here recorded one node, its backward step.
-# The line that computes ``d`` has two products and a sum, so it recorded three nodes. Only the last one is ``d.grad_fn``:
+# The graph is made of *functions*, not of tensors. Each of the six operations recorded one node, its backward step. The line
+# that computes ``d`` has two products and a sum, so it recorded three nodes. Only the last one is ``d.grad_fn``:
 
 (left, _), (right, _) = d.grad_fn.next_functions
 
@@ -119,8 +119,8 @@ tabulate_nodes(nodes)
 # %%
 # The number in a pair
 # --------------------
-# An operation can have several results and one node for all of them. Then the node has several inputs, and the number in a
-# pair says which input the gradient goes to. In the graph of ``L``, each number is 0. But ``unbind`` here has three results:
+# An operation can have several results and one node for all of them. Then the node has several inputs, and the number in a pair
+# says which input the gradient goes to. In the graph of ``L``, each number is 0. But ``unbind`` has three results:
 
 x = torch.tensor([2.0, 5.0, 9.0], requires_grad=True)
 first, middle, last = x.unbind()
@@ -156,7 +156,7 @@ assert len(first.grad_fn._input_metadata) == 3
 #
 # ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
 # ``edge.output_nr``. In ``torch.autograd.grad``, you can pass the edge in place of the tensor, even when the tensor itself is
-# gone or, as here, was overwritten:
+# gone or was overwritten:
 
 h = w1 * a
 edge = get_gradient_edge(h)
@@ -198,8 +198,8 @@ del _h, _edge, _square
 # %%
 # AccumulateGrad: where a path ends
 # ---------------------------------
-# A leaf has no ``grad_fn``. Each of the five leaves here has an ``AccumulateGrad`` node in the graph instead. The node keeps
-# the leaf in ``.variable`` and has no next functions. In ``backward()``, it adds what arrives to the leaf's ``.grad``.
+# Instead of a ``grad_fn``, each of the five leaves has an ``AccumulateGrad`` node in the graph. The node keeps the leaf in
+# ``.variable`` and has no next functions. In ``backward()``, it adds what arrives to the leaf's ``.grad``.
 
 for node in nodes:
     if hasattr(node, "variable"):
@@ -311,8 +311,8 @@ assert grads == [-53, -36, -28, -8, -20]
 #      + \underbrace{(-1) \cdot 1 \cdot w_4 \cdot w_2}_{\text{through } c}
 #      = -18 - 35 = -53
 #
-# ``backward()`` does not list the paths. Calling each node once gives the same sum. That matters, because a graph of 16 nodes
-# can have 32768 paths, as you see next.
+# Because ``backward()`` calls each node once, it needs no list of the paths. That matters: a graph of 16 nodes can have 32768
+# paths, as you see next.
 
 # %%
 # What people get wrong

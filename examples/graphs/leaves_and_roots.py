@@ -43,9 +43,8 @@ del hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# The leaf is the tensor that holds 100. ``weight`` is the recorded *result* of the multiplication, so it is not a leaf. The
-# gradient passed through it and was stored in the leaf
-# (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
+# The leaf is the tensor that holds 100. ``weight`` is the recorded *result* of the multiplication. The gradient passed through
+# it and was stored in the leaf (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
 #
 # So compute the value first, and ask for the gradient last:
 
@@ -62,7 +61,7 @@ assert late.is_leaf and torch.optim.SGD([late], lr=0.1)
 # %%
 # Which tensors get a gradient
 # ----------------------------
-# Here ``w`` and ``b`` are to be learned, ``x`` is data, and ``c`` is not used at all.
+# You want to learn ``w`` and ``b``. ``x`` is data, and nothing uses ``c``.
 
 x = torch.tensor(2.0)
 w = torch.tensor(3.0, requires_grad=True)
@@ -163,11 +162,11 @@ six_tensors
 # %%
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
 #   By default, ``zero_grad()`` sets ``.grad`` back to None.
-# - ``x`` does not require grad, and ``z`` was not computed from ``c``.
+# - ``x`` does not require grad, and ``c`` has no path to ``z``.
 # - ``y`` and ``z`` are results. Their ``requires_grad`` spread from ``w`` and ``b``. Their gradients were passed on and
 #   dropped. If you read ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
 #
-# So this is the rule for a tensor that the loss was computed from:
+# So this is the rule:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -196,7 +195,7 @@ six_tensors
 #
 # :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a fix for each.
 #
-# With ``retain_grad()``, called in time, ``y`` keeps its gradient. It is still not a leaf:
+# If you call ``retain_grad()`` in time, ``y`` keeps its gradient, although it is a result:
 
 y = w * x
 y.retain_grad()
@@ -220,9 +219,9 @@ else:
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``, so it is not a leaf. The next six rows were
-# computed too, but they have no ``grad_fn``. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. PyTorch
-# does not record ``zeros_like`` or ``detach``. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``. The next six rows were computed too, but without a
+# record, so they are leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. ``zeros_like`` and
+# ``detach`` are never recorded. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -256,9 +255,8 @@ assert source.grad is None
 tabulate_attributes(made)
 
 # %%
-# ``nn.Parameter(w * 2)`` has no history: it is a new leaf with these values, and no gradient flows from it back to ``w``. You
-# cannot ask for the gradient of a boolean or integer tensor: see :ref:`the page on this error
-# <sphx_glr_gallery_errors_integer_leaf.py>`.
+# ``nn.Parameter(w * 2)`` is a new leaf with these values, so no gradient flows from it back to ``w``. A boolean or integer
+# tensor cannot have a gradient: see :ref:`the page on this error <sphx_glr_gallery_errors_integer_leaf.py>`.
 
 # sphinx_gallery_start_ignore
 refused = []
@@ -273,8 +271,8 @@ assert refused == [True] * 4
 # %%
 # What people get wrong
 # ---------------------
-# **Using requires_grad_() as a late repair.** ``p * 0.01`` requires grad already, so ``requires_grad_()`` changes nothing, and
-# the result is still not a leaf. With ``detach()`` first you get a new leaf with the same value:
+# **Using requires_grad_() as a late repair.** ``p * 0.01`` requires grad already, so ``requires_grad_()`` changes nothing. With
+# ``detach()`` first you get a new leaf, and nothing flows back to ``p``:
 
 p = torch.ones(2, requires_grad=True)
 print((p * 0.01).requires_grad_().is_leaf)
@@ -287,13 +285,15 @@ assert late.requires_grad and late.requires_grad_() is late
 assert late.grad_fn is node and not late.is_leaf
 assert late.detach().requires_grad_().is_leaf
 assert torch.equal(late.detach().requires_grad_(), late)
+late.detach().requires_grad_().sum().backward()
+assert p.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
-# **Moving a leaf to the GPU.** ``x = x.to(device)`` works on a laptop without a GPU, and leaves ``x.grad`` empty on a GPU
-# (`pytorch#22860 <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is
-# on the CPU already. The other two lines make copies: one on a different device, one with a different dtype. Both copies were
-# recorded, so they are not leaves. ``"meta"``, a device for shapes without data, plays the GPU:
+# **Moving a leaf to the GPU.** On a GPU, ``x = x.to(device)`` leaves ``x.grad`` empty (`pytorch#22860
+# <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is on the CPU
+# already. The other two lines make copies, one on a different device and one with a different dtype. Both are recorded results.
+# Instead of a GPU, the code uses ``"meta"``, a device for shapes without data:
 
 for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
     print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
@@ -306,9 +306,10 @@ assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
 # sphinx_gallery_end_ignore
 
 # %%
-# **Computing on a parameter inside a module.** ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it
-# without an error, but does not register it. So it is not in ``scale.parameters()``, which you give to the optimizer. (In
-# `pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
+# **Computing on a parameter inside a module.** A module trains its ``nn.Parameter`` tensors, which are leaves. But
+# ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it without an error, and it is missing in
+# ``scale.parameters()``, the list that you give to the optimizer. (In `pytorch#17484
+# <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
 
 
 class Scale(nn.Module):
@@ -336,11 +337,11 @@ assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
 # %%
-# Convert the whole *module*, as here: ``scale.good`` is still the same leaf. ``lost`` was left behind.
+# Convert the whole *module*, as this code does: ``scale.good`` is still the same leaf. ``lost`` was left behind.
 
 # %%
-# **Calling retain_grad() too late.** By then the gradient has been dropped. After the late call, reading ``y.grad`` no longer
-# warns you, because ``y`` now counts as a tensor that keeps its gradient:
+# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning, because
+# ``y`` now counts as a tensor that keeps its gradient:
 
 w = torch.tensor(3.0, requires_grad=True)
 y = w * 2

@@ -5,9 +5,9 @@ Static and dynamic graphs: compile, export, fx
 .. in-short::
 
    Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph, which then runs in place of the captured code. In the table below, the first
-   derivative is the same, and the second raises an error under ``torch.compile``. A changed number may have no effect, and an
-   ``if`` on data may raise an error. ``torch.fx`` and ``torch.export`` can lose the ``backward`` of an ``autograd.Function``.
+   ``torch.compile`` capture a *static* graph, which then runs in place of the captured code. So a changed number may have no
+   effect, and an ``if`` on data or a second derivative may raise an error. ``torch.fx`` and ``torch.export`` can lose the
+   ``backward`` of an ``autograd.Function``.
 """
 
 # %%
@@ -268,19 +268,18 @@ assert list(effects.loc["second derivative"]) == [
 effects
 
 # %%
-# ``torch.fx`` and ``torch.export`` captured once. ``torch.compile`` is closest to eager PyTorch here. Before each call it
-# checks conditions, the *guards*. The new number and the new size each broke one, and it captured again. So did each append
-# to ``calls``, until the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>` was reached. Not every change
-# is guarded: here a forward hook that was registered on an inner ``nn.Linear`` after the first call ran only after the next
+# ``torch.fx`` and ``torch.export`` captured once. ``torch.compile`` is closest to eager PyTorch, because it checks conditions
+# before each call, the *guards*. The new number and the new size each broke one, so it captured again. So did each append to
+# ``calls``, until the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>` was reached. But some changes are
+# unguarded: in a test, a forward hook on an inner ``nn.Linear``, registered after the first call, ran only after the next
 # capture.
 
 # %%
 # Why: what a capture keeps
 # -------------------------
 # ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products of the
-# proxy become lines of a new program. ``calls.append`` happened once and is not in that program. A
-# ``with torch.no_grad():`` in ``forward`` is lost, too: autograd then records more than before, and in a test for this page a
-# gradient changed without an error.
+# proxy become lines of a new program. ``calls.append`` happened once, outside of that program. A ``with torch.no_grad():`` in
+# ``forward`` is lost, too, so autograd records more than before. In a test for this page, a gradient changed without an error.
 
 calls.clear()
 captured = torch.fx.symbolic_trace(Appends())
@@ -309,8 +308,8 @@ for capture, slope in zip(CAPTURES, (2, 4, 2, 2), strict=True):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.export`` runs ``forward`` on a ``FakeTensor``, which has a shape and a dtype but no data. The ``if`` of ``Branch``
-# cannot be decided then, and export raises an error instead of guessing:
+# ``torch.export`` runs ``forward`` on a ``FakeTensor``, which has a shape and a dtype but no data. So it cannot decide the
+# ``if`` of ``Branch``, and raises an error instead of guessing:
 
 # sphinx_gallery_start_ignore
 logging.disable(logging.WARNING)
@@ -330,10 +329,10 @@ assert "Could not guard on data-dependent expression" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when
-# the graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``: through
-# this ``torch.cond``, ``create_graph=True`` returns a gradient without a graph, and no error. ``torch.compile`` breaks the
-# graph of ``Branch`` at the ``if`` and lets Python decide.
+# Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when the
+# graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``, because with
+# this ``torch.cond``, ``create_graph=True`` silently returns a gradient without a graph. ``torch.compile`` breaks the graph of
+# ``Branch`` at the ``if`` and lets Python decide.
 
 
 class WithCond(nn.Module):
@@ -419,13 +418,13 @@ assert "deprecated" in str(caught[0].message)
 # %%
 # What people get wrong
 # ---------------------
-# **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph. There is no error, and
-# the captured module keeps the old value. Put a value that will change into a parameter of the module, with
-# ``requires_grad=False`` if it is not trained, and change it *in place*. In a buffer the change can be lost: ``torch.fx``
-# computes ``self.number * self.tensor`` once, at the capture.
+# **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph, so the captured module
+# silently keeps the old value. Put a value that will change into a parameter of the module, with ``requires_grad=False`` if you
+# do not train it, and change it *in place*. In a buffer the change can be lost, because ``torch.fx`` computes ``self.number *
+# self.tensor`` once, at the capture.
 #
-# Here ``fill_``, ``copy_`` and ``load_state_dict`` arrive in the captured module. A new tensor in its place does not, and
-# ``load_state_dict(..., assign=True)`` sets new tensors:
+# The captured module sees ``fill_``, ``copy_`` and ``load_state_dict``. It misses a new tensor in the old one's place, and so
+# it misses ``load_state_dict(..., assign=True)``:
 
 module = Scale()
 captured = torch.fx.symbolic_trace(module)
@@ -507,8 +506,8 @@ assert isinstance(exports[1], str) and exports[2](ones(4)).shape == (4,)
 # sphinx_gallery_end_ignore
 
 # %%
-# **A gradient of a gradient through** ``torch.compile``. With the backend used here, the backward pass is captured too, and it
-# cannot be differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled function, with
+# **A gradient of a gradient through** ``torch.compile``. With this backend, the backward pass is captured too, and cannot be
+# differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled function, with
 # ``torch.func.grad``.
 
 x = ones()
@@ -531,8 +530,8 @@ assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
 
 # %%
 # **Your own backward.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
-# ``forward`` computes, and lost its ``backward``. The gradient changed without an error. ``torch.compile`` kept the
-# ``backward``, but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
+# ``forward`` computes, and lost its ``backward``. So the gradient silently changed. ``torch.compile`` kept the ``backward``,
+# but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
 # <sphx_glr_gallery_functions_functions_and_transforms.py>` with the same ``backward`` kept it in all three captures.
 
 

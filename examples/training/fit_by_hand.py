@@ -171,10 +171,12 @@ assert (start * x**2).max() < y.min() - 1
 # %%
 # How large may the learning rate be?
 # -----------------------------------
-# This loss is quadratic in ``w`` and ``b``. Along each eigenvector of its
-# :ref:`Hessian <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, one step multiplies the distance to the minimum by
-# :math:`1 - \eta \lambda`, with the learning rate :math:`\eta` and the eigenvalue :math:`\lambda`. The distance shrinks if this
-# factor is between -1 and 1. Both eigenvalues are positive, so the learning rate must be below :math:`2 / \lambda_{\max}`:
+# Over ``w`` and ``b``, this loss is a bowl, steep in one direction and flat in the other. The two directions are the
+# *eigenvectors* of the matrix of second derivatives, the :ref:`Hessian
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. In each of them the *eigenvalue* :math:`\lambda` says how fast
+# the slope grows on the way from the minimum. With the learning rate :math:`\eta`, one step multiplies the distance to the
+# minimum by :math:`1 - \eta \lambda`. The distance shrinks if this factor is between -1 and 1, so the learning rate must be
+# below :math:`2 / \lambda_{\max}`:
 
 columns = torch.cat([x**2, torch.ones_like(x)], dim=1)
 slow, fast = torch.linalg.eigvalsh(2 * columns.T @ columns).tolist()
