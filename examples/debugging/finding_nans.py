@@ -20,15 +20,15 @@ Loss is NaN: find what made it
           assert output.isfinite().all(), module
       torch.nn.modules.module.register_module_forward_hook(check)
 
-   A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*: it tests gradients,
-   and not the results of forward. On a GPU such tests are slow: use them for the step that fails.
+   A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*, because it tests
+   gradients only. On a GPU such tests are slow, so use them for the step that fails.
 """
 
 # %%
 # Where NaN comes from
 # --------------------
-# Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others make an infinity
-# first, and a later operation turns it into a NaN:
+# Your loss was a number, and now it prints ``nan``. Some operations make a NaN from finite numbers. Others first make an
+# infinity, and then a later operation turns it into a NaN:
 
 import traceback
 
@@ -63,7 +63,7 @@ pd.DataFrame({"value": values, "often in": places})
 # %%
 # First the data
 # --------------
-# Test each batch before the model sees it. It costs one line, and the message comes before the NaN is in the weights:
+# Test each batch before the model sees it, because then the message comes before the NaN is in the weights:
 
 batch = torch.tensor([[30.0, 1.0], [float("nan"), 0.0], [25.0, 1.0]])
 bad = ~batch.isfinite().all(dim=1)
@@ -201,7 +201,7 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Divide first, call ``F.scaled_dot_product_attention`` (finite here), compute the scores :ref:`in float32
+# So divide first, call ``F.scaled_dot_product_attention``, compute the scores :ref:`in float32
 # <sphx_glr_gallery_memory_precision.py>`, or take bfloat16. The other end matters too: an ``eps`` of ``1e-8`` is 0 in float16.
 
 # %%
@@ -267,14 +267,14 @@ assert _trapped(lambda: (_zero.sort(), torch.tensor([True]).any(), _zero < 1)) i
 
 # %%
 # The trap names the first operation that it saw return a NaN, and the traceback names your line. (In backward, it names the
-# line that called ``backward()``.) The trap does not see what an operation writes without returning it, as optimizers with
-# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN. It may raise in a healthy step: PyTorch itself
-# makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
+# line that called ``backward()``.) But it misses what an operation writes without returning it, as optimizers with
+# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN, because it may raise in a healthy step: PyTorch
+# itself makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
 
 # %%
 # Made in backward
 # ----------------
-# Here a sigmoid is rounded to 0, its logarithm is ``-inf``, and a ``clamp`` hides that. The loss is 100. The gradient is NaN:
+# A sigmoid is rounded to 0, so its logarithm is ``-inf``, but a ``clamp`` hides that. The loss is 100, and the gradient is NaN:
 
 x = torch.tensor(-200.0, requires_grad=True)
 p = torch.sigmoid(x)
@@ -293,7 +293,7 @@ assert loss == 100 and p == 0 and logarithm.isinf() and x.grad.isnan()
 # %%
 # ``clamp`` sends back 0 for a number that it cut off. The derivative of the logarithm divides that by ``p``, and :math:`0 / 0`
 # is NaN. For this there is :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>`. The cure is an operation that
-# stays in range, here ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
+# stays in range, such as ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
 #
 # .. how-measured:: Three steps under three tools: the clamped one, log(-1), and the model. The part of the message that names
 #    something is kept.
@@ -424,8 +424,8 @@ compared.rename_axis(columns="step")
 # %%
 # Before the NaN
 # --------------
-# A NaN is often the end of a longer story. Here the learning rate is too large: each step overshoots the minimum, and ends
-# farther away than it began.
+# A NaN is often the end of a longer story. With too large a learning rate, each step overshoots the minimum, so it ends farther
+# away than it began.
 #
 # .. how-measured:: This code draws the loss of each step.
 
@@ -473,14 +473,14 @@ assert 50 <= first_inf <= 60 and 105 <= first_nan <= 125 and first_nan > 2 * fir
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not look for the operation here. ``loss.isfinite()`` stops this run at half of the steps, and a look at the first three
-# losses stops it at once: lower the learning rate, or :ref:`clip the gradient
+# In such a run, no single operation is to blame. ``loss.isfinite()`` stops it at half of the steps, but a look at the first
+# three losses stops it at once: lower the learning rate, or :ref:`clip the gradient
 # <sphx_glr_gallery_training_gradient_clipping.py>`.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. The first test never fires:
+# **Comparing with NaN.** A NaN differs even from itself, so the first test never fires:
 
 loss = torch.tensor(float("nan"))
 print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
@@ -490,8 +490,8 @@ assert loss.item() != float("nan") and loss.isnan() and loss != loss
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
-# is NaN as before, because backward divides 0 by that NaN:
+# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, so the loss looks healthy. But the gradient of the
+# root is NaN as before, because backward divides 0 by that NaN:
 
 for function in (torch.log, torch.sqrt):
     x = torch.tensor([-1.0, 4.0], requires_grad=True)
@@ -539,7 +539,8 @@ assert layer.bias.grad.isnan() and layer.weight.grad.isnan().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not use it with a ``GradScaler``, where some infinite gradients :ref:`are normal <sphx_glr_gallery_memory_grad_scaler.py>`.
+# With a ``GradScaler``, leave it out, because some infinite gradients :ref:`are normal then
+# <sphx_glr_gallery_memory_grad_scaler.py>`.
 
 # %%
 # Exercise
