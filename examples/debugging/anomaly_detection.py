@@ -81,6 +81,7 @@ def as_on_screen(warning):
 
 
 def whole_traceback(error):
+    error = error.with_traceback(error.__traceback__.tb_next)  # without this with block
     lines = "".join(traceback.format_exception(error)).splitlines()
     text = "\n".join(line for line in lines if line.strip(" ^~"))
     for folder in FOLDERS:
