@@ -24,26 +24,44 @@ Forecast the GPU memory of a training step
 #
 # .. list-table::
 #    :header-rows: 1
-#    :widths: 45 30 25
+#    :widths: 36 24 10 10 10 10
 #
-#    * - training
+#    * - training, GB
 #      - bytes a parameter
-#      - 7 billion
+#      - 125M
+#      - 1B
+#      - 7B
+#      - 70B
 #    * - float32, AdamW
 #      - 16
-#      - 112 GB
+#      - 2
+#      - 16
+#      - 112
+#      - 1,120
 #    * - autocast to bfloat16, AdamW
-#      - 16, and 2 for the copy of each weight that forward casts
-#      - 112 GB, and up to 14 GB
+#      - 16, and 2 for a copy of each weight that forward casts
+#      - 2.25
+#      - 18
+#      - 126
+#      - 1,260
 #    * - float32, SGD without momentum
 #      - 8
-#      - 56 GB
+#      - 1
+#      - 8
+#      - 56
+#      - 560
 #    * - weights, gradients and AdamW in bfloat16
 #      - 8
-#      - 56 GB
+#      - 1
+#      - 8
+#      - 56
+#      - 560
 #    * - LoRA with AdamW, frozen weights in bfloat16
 #      - 2, and 16 for each that is trained
-#      - 14 GB, and the adapters
+#      - 0.25
+#      - 2
+#      - 14
+#      - 140
 #
 # The bytes of the activations come on top. For a transformer of 6 layers:
 

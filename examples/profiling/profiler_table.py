@@ -408,8 +408,9 @@ assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
 # %%
 # If nothing ran on a GPU, ``sort_by="self_cuda_time_total"`` silently leaves the rows unsorted, because all values are 0.
 #
-# **Reading select and as_strided as work.** They only make a view. Many of them mean a loop over the elements of a tensor, in
-# your code or in a ``DataLoader``. So look for the loop, and let one operator do it:
+# **Reading select and as_strided as work.** They only make a view, and ``as_strided`` is part of each ``t`` and ``expand``.
+# Many calls of ``select`` often come from a loop over a tensor, in your code or in a ``DataLoader``. So let one operator do it
+# instead:
 
 numbers = torch.ones(100)
 for name, add_up in {"sum(numbers)": sum, "numbers.sum()": torch.sum}.items():
