@@ -428,6 +428,10 @@ _calls = {row.key: row.count for row in _prof.key_averages()}
 assert (
     _calls["aten::select"] == _calls["aten::add"] == 100 == _calls["aten::as_strided"]
 )
+for _view in (lambda t: t.t(), lambda t: t.expand(2, 3, 4), lambda t: t[0]):
+    with profile(activities=[ProfilerActivity.CPU]) as _prof:
+        _view(torch.ones(3, 4))
+    assert "aten::as_strided" in {row.key for row in _prof.key_averages()}
 # sphinx_gallery_end_ignore
 
 # %%
