@@ -12,7 +12,7 @@ Anomaly detection: find the forward line behind a backward error
 
    Run forward *and* backward in ``with torch.autograd.set_detect_anomaly(True):``. If a node fails or returns NaN in backward,
    you get an error, and a warning with the forward line that made the node. Values of the forward pass, and sums of gradients
-   at a leaf, are not tested. The mode is slow, and it is one switch for all threads: turn it off after the run that fails.
+   at a leaf, are not tested. The mode is slow, and it is one switch for all threads, so turn it off after the run that fails.
 """
 
 # %%
@@ -60,6 +60,7 @@ print(loss.item(), width.grad.item(), height.grad.item())
 
 import contextlib
 import re
+import traceback
 from pathlib import Path
 
 FOLDERS = [Path(torch.__file__).parents[1], Path(root.__code__.co_filename).parent]
@@ -79,15 +80,24 @@ def as_on_screen(warning):
     return f"{warning.category.__name__}: {text.rstrip()}"
 
 
+def whole_traceback(error):
+    error = error.with_traceback(error.__traceback__.tb_next)  # without this with block
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    text = "\n".join(line for line in lines if line.strip(" ^~"))
+    for folder in FOLDERS:
+        text = text.replace(f"{folder}/", "")
+    return re.sub(r", line \d+, in ", ", in ", text)
+
+
 @contextlib.contextmanager
-def print_as_on_screen():
+def print_as_on_screen(whole=False):
     texts = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             yield texts
         except RuntimeError as error:
-            last = f"RuntimeError: {error}"
+            last = whole_traceback(error) if whole else f"RuntimeError: {error}"
         else:
             last = "no error"
     texts += [*map(as_on_screen, caught), last]
@@ -135,15 +145,68 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the frames from top to bottom: the node was made in ``root``, called in the line ``high = root(height)``. So the call
-# with ``width`` is not to blame. ``masked_fill`` sends the gradient 0 to the square root, whose derivative at 0 divides by 0:
-# ``0 / 0`` is NaN. *0th output*: the gradients that a node returns are counted from 0, in the order of its ``next_functions``.
+# Read the frames from top to bottom: the node was made in ``root``, called in the line ``high = root(height)``. ``masked_fill``
+# sends the gradient 0 to the square root, whose derivative at 0 divides by 0, and ``0 / 0`` is NaN. *0th output*: the gradients
+# that a node returns are counted from 0, in the order of its ``next_functions``.
 
 # %%
-# What is tested for NaN, and what is not
-# ---------------------------------------
-# In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` adds to ``.grad`` and returns
-# nothing. ``torch.autograd.grad`` does not test the sum at its input either. Each of these cases has a NaN or an infinity:
+# A Function that raises in backward
+# ----------------------------------
+# Your own ``backward`` has a bug, and two layers use it. This one forgets to transpose:
+
+
+class Dense(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, weight = ctx.saved_tensors
+        return grad_output @ weight, x.mT @ grad_output  # weight.mT is right
+
+
+def model(x):
+    hidden = Dense.apply(x, torch.ones(3, 3, requires_grad=True))
+    return Dense.apply(hidden, torch.ones(3, 1, requires_grad=True))
+
+
+with print_as_on_screen(whole=True) as shown:
+    loss = model(torch.ones(2, 3, requires_grad=True)).sum()
+    loss.backward()
+
+# sphinx_gallery_start_ignore
+assert len(shown) == 1 and "return grad_output @ weight, x.mT" in shown[0]
+assert "Dense.apply" not in shown[0] and "cannot be multiplied" in shown[0]
+_square = torch.eye(3).cumsum(0).requires_grad_()
+Dense.apply(torch.ones(2, 3, requires_grad=True), _square).sum().backward()  # no error
+# sphinx_gallery_end_ignore
+
+# %%
+# The traceback ends in the line of ``backward`` that fails. But which of the two layers called it? In the mode, a warning comes
+# first, with the line of the forward pass:
+
+with print_as_on_screen(whole=True) as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        loss = model(torch.ones(2, 3, requires_grad=True)).sum()
+        loss.backward()
+
+# sphinx_gallery_start_ignore
+assert len(shown) == 2 and "return grad_output @ weight, x.mT" in shown[1]
+assert "Error detected in DenseBackward." in shown[0]
+assert "return Dense.apply(hidden" in shown[0] and "hidden = Dense" not in shown[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# So it is the second layer, whose weight is 3 by 1. With the square weight of the first layer, the same bug would raise
+# nothing: test a Function with :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>`.
+
+# %%
+# What is tested for NaN
+# ----------------------
+# In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` only adds to ``.grad``, so nothing
+# is tested there, nor at the inputs of ``torch.autograd.grad``. Each of these cases has a NaN or an infinity:
 #
 # .. how-measured:: This code runs each case with forward and backward in the mode, and keeps the error or what came out.
 
@@ -252,8 +315,8 @@ tested.rename_axis(columns="what happens")
 # With its default backend, ``torch.compile`` makes one node, ``CompiledFunctionBackward``, of many operations. Run the step
 # without ``torch.compile`` to get your line.
 #
-# **The test can fail where no NaN is.** It calls ``item()``, which not every kind of tensor has, and then the warning names an
-# innocent node. Batched gradients are such a kind:
+# **The test itself can fail.** It calls ``item()``, which some kinds of tensors lack, and then the warning names an innocent
+# node. Batched gradients are such a kind:
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 with warnings.catch_warnings(record=True) as innocent:
@@ -401,15 +464,14 @@ assert {name.removeprefix("aten::") for name in on - off} == {
 # sphinx_gallery_end_ignore
 
 # %%
-# The last of the three is what ``item()`` calls. On a GPU tensor (none here), :ref:`item() waits for the device
-# <sphx_glr_gallery_cuda_devices.py>`. For times, see
-# :ref:`the page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>`.
+# The last of the three is what ``item()`` calls, so on a GPU :ref:`each waits for the device
+# <sphx_glr_gallery_cuda_devices.py>`. For times, see :ref:`the page on the cost of recording
+# <sphx_glr_gallery_profiling_cost_of_recording.py>`.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Turning the mode on for backward only.** The stack is stored when a node is made. Without the mode in the forward pass
-# there is nothing to show:
+# **Turning the mode on for backward only.** The stack is stored when a node is made, so the forward pass needs the mode too:
 
 loss = root(width) + root(height)
 with print_as_on_screen() as shown:
@@ -429,9 +491,9 @@ _loss.backward()  # stored, and not tested
 # keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go
 # on, a second step that fails with the same stack prints nothing.
 #
-# **Always fixing the line that is named.** Here the square is named, because it is the first node that returns NaN. The cause
-# is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. If the
-# named line is fine, look at the operation that uses its result.
+# **Always fixing the line that is named.** Below, the square is named, because it is the first node that returns NaN. But the
+# cause is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. So if
+# the named line is fine, look at the operation that uses its result.
 
 with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
@@ -459,8 +521,8 @@ assert not _caught
 # sphinx_gallery_end_ignore
 
 # %%
-# After an *in-place* error it is similar: the stack leads to the line whose node *saved* the tensor, and not to the line that
-# wrote to it. See :ref:`the page on that message <sphx_glr_gallery_errors_modified_in_place.py>`.
+# After an *in-place* error it is similar, because the stack leads to the line whose node *saved* the tensor. See :ref:`the page
+# on that message <sphx_glr_gallery_errors_modified_in_place.py>`.
 #
 # **Confusing two functions.** ``detect_anomaly`` works in a ``with`` block only. A plain call of it turns nothing on, though
 # it prints a warning that says so. And its argument is ``check_nan``, so ``detect_anomaly(False)`` in a ``with`` block turns

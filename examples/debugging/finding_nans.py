@@ -24,8 +24,8 @@ Loss is NaN: find what made it
           assert output.isfinite().all(), module
       torch.nn.modules.module.register_module_forward_hook(check)
 
-   A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*: it tests gradients,
-   and not the results of forward.
+   A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*, because it tests
+   gradients only.
 """
 
 # %%
@@ -375,14 +375,14 @@ assert _trapped(lambda: (_zero.sort(), torch.tensor([True]).any(), _zero < 1)) i
 
 # %%
 # The trap names the first operation that it saw return a NaN, and the traceback names your line. (In backward, it names the
-# line that called ``backward()``.) The trap does not see what an operation writes without returning it, as optimizers with
-# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN. It may raise in a healthy step: PyTorch itself
-# makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
+# line that called ``backward()``.) But it misses what an operation writes without returning it, as optimizers with
+# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN, because it may raise in a healthy step: PyTorch
+# itself makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
 
 # %%
 # Made in backward
 # ----------------
-# Here a sigmoid is rounded to 0, its logarithm is ``-inf``, and a ``clamp`` hides that. The loss is 100. The gradient is NaN:
+# A sigmoid is rounded to 0, so its logarithm is ``-inf``, but a ``clamp`` hides that. The loss is 100, and the gradient is NaN:
 
 x = torch.tensor(-200.0, requires_grad=True)
 p = torch.sigmoid(x)
@@ -401,7 +401,7 @@ assert loss == 100 and p == 0 and logarithm.isinf() and x.grad.isnan()
 # %%
 # ``clamp`` sends back 0 for a number that it cut off. The derivative of the logarithm divides that by ``p``, and :math:`0 / 0`
 # is NaN. For this there is :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>`. The cure is an operation that
-# stays in range, here ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
+# stays in range, such as ``-F.logsigmoid(x)``; :ref:`more on such gradients <sphx_glr_gallery_errors_nan_in_backward.py>`.
 #
 # .. how-measured:: Three steps under three tools: the clamped one, log(-1), and a model. The part of the message that names
 #    something is kept.
@@ -541,7 +541,7 @@ compared.rename_axis(columns="step")
 # %%
 # What people get wrong
 # ---------------------
-# **Comparing with NaN.** A NaN is equal to nothing, not even to itself. The first test never fires:
+# **Comparing with NaN.** A NaN differs even from itself, so the first test never fires:
 
 loss = torch.tensor(float("nan"))
 print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
@@ -551,8 +551,8 @@ assert loss.item() != float("nan") and loss.isnan() and loss != loss
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, and the loss looks healthy. The gradient of the root
-# is NaN as before, because backward divides 0 by that NaN:
+# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, so the loss looks healthy. But the gradient of the
+# root is NaN as before, because backward divides 0 by that NaN:
 
 for function in (torch.log, torch.sqrt):
     x = torch.tensor([-1.0, 4.0], requires_grad=True)

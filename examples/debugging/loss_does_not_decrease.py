@@ -13,21 +13,21 @@ The loss does not decrease: what to check, in order
 
 .. in-short::
 
-   Train on one fixed batch of 16 samples, for a few hundred steps. If the loss does not fall to almost zero (or to the least
-   value that it can have), copy each parameter to ``old``, call ``model.zero_grad()``, take one step, and print:
+   Train on one fixed batch of 16 samples, for a few hundred steps. If the loss stays above almost zero (or the least value that
+   it can have), copy each parameter to ``old``, call ``model.zero_grad()``, take one step, and print:
 
    .. code-block:: python
 
       print(name, p.grad is None, (p - old).norm() / old.norm())
 
-   No gradient: the parameter is frozen, unused or cut from the graph. It has a gradient but does not change: often it is not in
-   the optimizer. The batch test can miss wrong labels, and a layer that does not change while others learn.
+   If the gradient is None, the parameter is frozen, unused or cut from the graph. If it has a gradient but stays the same, the
+   optimizer often lacks it. The batch test can miss wrong labels, and a layer that stands still while others learn.
 """
 
 # %%
 # The loss stays where it is
 # --------------------------
-# You fine-tune a network: the body is frozen, and the head is new. There is no error, and the loss does not decrease. The five
+# You fine-tune a network: the body is frozen, and the head is new. But the loss stays where it is, without an error. The five
 # steps below find the mistake. The code with the mistake, on random weights and data in place of yours:
 
 import math
@@ -163,12 +163,12 @@ torch.testing.assert_close(
 # sphinx_gallery_end_ignore
 
 # %%
-# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that never change. A mean over 100
-# is another matter: the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, here printed
-# as -0.00, often means that there is nothing to choose: with one output, softmax is 1. For the squared error, compare with the
-# variance of each target, which is the loss of predicting its mean. Targets far from 0 give more: scale them.
+# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that stay the same. If the mean is
+# over 100, the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, printed as -0.00, often
+# means that there is nothing to choose, because with one output, softmax is 1. For the squared error, compare with the variance
+# of each target, which is the loss of predicting its mean. Targets far from 0 give more, so scale them.
 #
-# A first loss near :math:`\log 5` proves little: with softmax before ``cross_entropy``, it is near :math:`\log 5` here too.
+# A first loss near :math:`\log 5` proves little: with softmax before ``cross_entropy``, it is near :math:`\log 5` too.
 
 # %%
 # Step 2: overfit one batch
@@ -192,13 +192,13 @@ assert fit(_model, _optimizer, [(x, _shuffled)] * 200)[-1] < 0.02
 # sphinx_gallery_end_ignore
 
 # %%
-# - **It falls to almost zero,** from a first loss as in step 1. No fault stops the learning of this batch. Look at the data,
-#   the labels, the learning rate over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns
+# - **It falls to almost zero,** from a first loss as in step 1. Then this batch can be learned, so look at the data, the
+#   labels, the learning rate over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns
 #   this batch with each label replaced by a wrong one.)
 # - **It falls, slowly.** Take more steps or a larger rate. With ``SGD`` in place of Adam, the corrected model is at 0.13 after
-#   these 200 steps, and still falling.
-# - **It stops, or it does not change.** Can your loss be zero? With label smoothing or soft targets it cannot. Otherwise,
-#   suspect the code, and go on with the same batch.
+#   these 200 steps, but still falling.
+# - **It stops, or it stays the same.** With label smoothing or soft targets, zero is out of reach. Otherwise, suspect the code,
+#   and go on with the same batch.
 
 # %%
 # Steps 3 and 4: does each parameter get a gradient, and does it move?
@@ -242,10 +242,10 @@ for _name in ("1.weight", "1.bias"):
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``model.zero_grad()`` here: ``optimizer.zero_grad()`` clears the gradients of the parameters that the optimizer has, and
-# no others.
+# Use ``model.zero_grad()``, because ``optimizer.zero_grad()`` clears only the gradients of the parameters that the optimizer
+# has.
 #
-# The frozen body has no gradient. The head has a gradient, and does not move. What that means:
+# The frozen body has no gradient. The head has a gradient, but stands still. What that means:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -254,13 +254,13 @@ for _name in ("1.weight", "1.bias"):
 #    * - what you see
 #      - usual causes
 #    * - gradient ``None``
-#      - frozen; not used in the forward pass; cut off by ``detach``, ``no_grad``, ``.data``, ``argmax``, or a new tensor made
+#      - frozen; unused in the forward pass; cut off by ``detach``, ``no_grad``, ``.data``, ``argmax``, or a new tensor made
 #        of numbers: :ref:`why is grad None <sphx_glr_gallery_graphs_why_is_grad_none.py>`
 #    * - gradient 0
 #      - a ReLU whose inputs are all negative; a saturated sigmoid; ``round`` or ``sign``; a layer of zeros behind it, as in
 #        the first step of LoRA
 #    * - gradient, moved 0
-#      - not in the optimizer; ``lr`` is 0; the step is too small for ``bfloat16`` weights and is rounded to nothing;
+#      - missing in the optimizer; ``lr`` is 0; the step is too small for ``bfloat16`` weights and is rounded to nothing;
 #        :ref:`GradScaler <sphx_glr_gallery_memory_grad_scaler.py>` skipped it
 #    * - moved near 1, or more
 #      - the learning rate is too large: step 5; or the parameter was almost 0, as a bias of zeros after one step
@@ -268,9 +268,10 @@ for _name in ("1.weight", "1.bias"):
 #      - the parameter was exactly 0 before, as some biases are; otherwise, :ref:`look for a NaN
 #        <sphx_glr_gallery_debugging_finding_nans.py>`
 #
-# A layer that is not in the list at all is in no module: put layers into ``nn.ModuleList``, not into a Python list.
+# If a layer is missing in the list, it may be in a Python list: put it into ``nn.ModuleList`` instead. (A tied weight is listed
+# once, under its first name.)
 #
-# The head is a case of the third row. Ask the optimizer which parameters it does not have:
+# The head is a case of the third row. So compare the optimizer's parameters with those of the model:
 
 known = {id(p) for group in optimizer.param_groups for p in group["params"]}
 print([name for name, p in model.named_parameters() if id(p) not in known])
@@ -359,7 +360,7 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
 # sphinx_gallery_end_ignore
 
 # %%
-# The optimizer was made before the new head, so it has the old one. Make the optimizer after the last change to the model:
+# The optimizer was made before the new head, so it has the old one. Therefore make it after the last change to the model:
 
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
 old = [p.detach().clone() for p in model.parameters()]
@@ -385,11 +386,11 @@ for (_, _moved), (_, _small) in zip(
 # sphinx_gallery_end_ignore
 
 # %%
-# A common rule of thumb for ``moved`` is ``1e-3``. It is larger here: in its first step, Adam changes a number by about
-# ``lr``, here ``1e-2``, unless its gradient is tiny (below about ``1e-7``).
+# A common rule of thumb for ``moved`` is ``1e-3``. But in its first step, Adam changes a number by about ``lr``, so ``1e-2`` in
+# this case, unless its gradient is tiny (below about ``1e-7``).
 #
-# **Do steps 3 and 4 even if step 2 succeeds.** Suppose that you had not frozen the body. Then the body learns to serve a head
-# that does not move, and the batch test succeeds anyway:
+# **Do steps 3 and 4 even if step 2 succeeds.** Suppose that the body learns too. Then it learns to serve a head that stands
+# still, so the batch test succeeds:
 
 model, optimizer = fine_tune()
 model.requires_grad_(True)
@@ -410,7 +411,7 @@ assert _still == [False] * 4 + [True] * 2
 # %%
 # Step 5: the learning rate
 # -------------------------
-# Try a few powers of ten on the one batch, each with a new model. Here the whole network is trained:
+# Try a few powers of ten on the one batch, each with a new model. The whole network is trained:
 
 for lr in (1e-5, 1e-3, 1e-1, 1e1):
     model, _ = fine_tune()
@@ -425,9 +426,9 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
     # sphinx_gallery_end_ignore
 
 # %%
-# With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million. Do not choose by the last
-# loss alone: 16 samples are so easy that with Adam even this run ends near 0. Take a rate with which the loss falls soon and
-# does not rise first, and go back to changing batches.
+# With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million, but 16 samples are so
+# easy that with Adam even this run ends near 0. So take a rate with which the loss falls at once, then go back to changing
+# batches.
 
 # %%
 # What people get wrong
@@ -435,8 +436,8 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times. Each time, the next batch is
 # easier for the same weights.
 #
-# **Changing the learning rate first.** It is one number, so people try it first. Here no value helps. This is the last loss of
-# the broken code on the one batch:
+# **Changing the learning rate first.** It is one number, so people try it first. But in the broken code it changes nothing. The
+# last loss on the one batch:
 
 for lr in (1e-4, 1e-2, 1.0):
     last = fit(*fine_tune(lr), one)[-1]
@@ -465,9 +466,9 @@ for _lr in (0.0, 1e-7, 1e3):
 #
 # .. solution::
 #
-# Step 2 shows both. The loss of B does not change. The loss of A falls and stops above 0.90: probabilities are at most 1, and
-# such small scores give no smaller loss. Step 3 says why: in B no parameter has a gradient, since the new tensor has no graph.
-# In A the head has a gradient and moves, so look at the loss.
+# Step 2 shows both. The loss of B stays the same. The loss of A falls and stops above 0.90, because probabilities are at most
+# 1, and such small scores give no smaller loss. Step 3 says why: in B the gradients are None, because the new tensor has no
+# graph. In A the head has a gradient and moves, so look at the loss.
 
 
 def loss_a(model):

@@ -9,9 +9,9 @@ Silent mistakes: wrong numbers and no error
 
 .. in-short::
 
-   PyTorch raises no error for an operation that is possible but is not the one you meant. Find your symptom in the table. Then
-   write an assert on the line where you first rely on something: ``assert prediction.shape == target.shape``. It
-   finds nothing that you did not think of, and ``python -O`` skips asserts.
+   An operation that is possible, but different from the one you meant, raises no error. Find your symptom in the table. Then
+   write an assert on the line where you first rely on something: ``assert prediction.shape == target.shape``. (``python -O``
+   skips asserts.)
 """
 
 # %%
@@ -128,7 +128,7 @@ assert not _seen
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.functional.mse_loss`` warns about different sizes. Your own formula does not.
+# ``nn.functional.mse_loss`` warns about different sizes, but your own formula is silent.
 #
 # 2. reshape instead of permute
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -211,9 +211,9 @@ assert copied["weight"].data_ptr() != model.weight.data_ptr()
 # %%
 # 5. Writing through .data
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# A value is rounded to 0 or 1, and the gradient should be that of the sigmoid. Autograd does not see a write through ``.data``.
-# The node saved its result ``y``, so the derivative :math:`y (1 - y)` uses the *rounded* ``y`` and is 0. Use a
-# :ref:`straight-through estimator <sphx_glr_gallery_functions_change_the_gradient.py>`, as in ``rounded``.
+# A value is rounded to 0 or 1, and the gradient should be that of the sigmoid. But autograd overlooks a write through
+# ``.data``. The node saved its result ``y``, so the derivative :math:`y (1 - y)` uses the *rounded* ``y`` and is 0. Instead use
+# a :ref:`straight-through estimator <sphx_glr_gallery_functions_change_the_gradient.py>`, as in ``rounded``.
 
 z = torch.tensor(2.0, requires_grad=True)
 y = torch.sigmoid(z)
@@ -312,7 +312,7 @@ assert min(path) > -0.5 and max(path) < 6.5
 # 7. detach on the wrong side
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # In reinforcement learning, an estimate is moved towards a goal that contains the next estimate. The goal should be held fixed.
-# With ``detach`` on the estimate instead, the loss is the same number, and here its gradient has the other sign.
+# With ``detach`` on the estimate instead, the loss is the same number, but its gradient has the other sign.
 
 
 def step(weight, detach_goal):
@@ -352,9 +352,9 @@ assert not right_goal.requires_grad
 # %%
 # 8. Two optimizers share their state
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# You copy a model to train both copies, and pass the state of the first optimizer to the second. ``state_dict`` does not copy
-# it, and ``load_state_dict`` copies no tensor that has the right dtype and device already. Both optimizers then write to the
-# same momentum. Two equal models take one step on the same loss, and differ:
+# You copy a model to train both copies, and pass the state of the first optimizer to the second. ``state_dict`` shares it, and
+# ``load_state_dict`` takes a tensor as it is if dtype and device are right. So both optimizers write to the same momentum. Two
+# equal models take one step on the same loss, but differ:
 
 
 def step(optimizer, weight):
@@ -495,9 +495,9 @@ pd.DataFrame(rows).T.rename_axis(columns="mistake")
 # assert on the line where you first rely on it.
 
 # %%
-# Asserts that do not test what you think
-# ---------------------------------------
-# **assert with ==.** ``==`` compares element by element, and a tensor with several elements is neither true nor false:
+# Asserts with a trap
+# -------------------
+# **assert with ==.** ``==`` compares element by element, but a tensor with several elements is neither true nor false:
 
 a = torch.tensor([0.1, 0.2, 0.3])
 b = 3 * a / 3
@@ -514,8 +514,8 @@ assert "more than one value is ambiguous" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.equal`` gives one answer, and it allows for no rounding. For floating-point results use
-# ``torch.testing.assert_close``, which does, and which says what differs:
+# ``torch.equal`` gives one answer. For floating-point results use ``torch.testing.assert_close`` instead, which allows for
+# rounding and says what differs:
 
 try:
     torch.testing.assert_close(a, b)
@@ -530,7 +530,7 @@ assert not torch.equal(a, a * (1 + 1e-6))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Asserts that are switched off.** ``python -O`` skips asserts. Here Python runs a false assert, without and with ``-O``:
+# **Asserts that are switched off.** ``python -O`` skips asserts. Python runs a false assert, without and with ``-O``:
 
 import subprocess
 import sys
@@ -545,7 +545,7 @@ for options in ([], ["-O"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# Test what comes from outside, such as files and arguments, with ``if`` and ``raise``.
+# So test what comes from outside, such as files and arguments, with ``if`` and ``raise``.
 
 # %%
 # Exercise
@@ -560,8 +560,8 @@ for options in ([], ["-O"]):
 #
 # .. solution::
 #
-# Nothing. The optimizer holds the old weight, which gets no gradient and is skipped. Compare what the optimizer holds with what
-# the model has, by identity.
+# Nothing, because the optimizer holds the old weight, which gets no gradient and is skipped. Compare what the optimizer holds
+# with what the model has, by identity.
 
 model = nn.Linear(1, 1, bias=False)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -23,8 +23,8 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
       loss = F.cross_entropy(scores, labels)  # not softmax, log, nll_loss
       out = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)  # True: look here
 
-   Leaving the NaN row out of the loss does not help: backward multiplies that row's gradient of 0 by NaN, and weights that it
-   shares with good rows get NaN. If a score is NaN or ``inf`` already, these functions do not help.
+   Leaving the NaN row out of the loss is too late, because backward multiplies that row's gradient of 0 by NaN, and weights
+   that it shares with good rows get NaN. If a score is NaN or ``inf`` already, look for its cause instead.
 """
 
 # %%
@@ -160,9 +160,8 @@ assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) <
 # ``float16`` this begins above 11. A mean over 1,000 rows divides first: there it begins at 96. From 104, ``p`` itself is 0 in
 # ``float32``, and the loss is infinite.
 #
-# ``log_softmax`` needs no ``p`` and no ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``. With ``1e-8`` added,
-# nothing is NaN in ``float32``, so you do not notice: the samples that are most wrong have a gradient near 0. In ``float16``,
-# ``1e-8`` is 0 and does not help.
+# ``log_softmax`` works without ``p`` and ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``. With ``1e-8`` added, all
+# is finite in ``float32``, but the samples that are most wrong silently get a gradient near 0. In ``float16``, ``1e-8`` is 0.
 
 # %%
 # A fully masked row: which gradients are NaN
@@ -236,7 +235,7 @@ columns = ["row 0 of the output", "W_q.grad", "W_k.grad", "W_v.grad"]
 table = pd.DataFrame(rows, index=columns).T
 
 # %%
-# The dead rows are not in the loss. But the weights that they share with the good rows get NaN (on a CPU):
+# The loss leaves the dead rows out. But the weights that they share with the good rows get NaN (on a CPU):
 
 # sphinx_gallery_start_ignore
 import warnings
@@ -329,8 +328,8 @@ assert _out[:, :2].isfinite().all() and (_out[:, 2].isnan().all() or TORCH > (2,
 table.rename_axis(columns="way")
 
 # %%
-# - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled. The NaN of the softmax ends there. An added
-#   mask passes it on, to the queries and the keys.
+# - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled, so the NaN of the softmax ends there. But an
+#   added mask passes it on, to the queries and the keys.
 # - ``nan_to_num`` on the *weights* keeps ``W_v`` clean. On the *output* it comes too late for ``W_v``.
 # - With ``masked_fill`` and ``nan_to_num``, the backward of softmax still makes a NaN on the way, so :ref:`anomaly mode
 #   <sphx_glr_gallery_debugging_anomaly_detection.py>` raises.
@@ -462,9 +461,9 @@ pd.DataFrame(cells).rename_axis(columns="angle")
 # In ``float16`` and ``bfloat16``, ``1 - 1e-6`` is 1. There the NaN is back before PyTorch 2.14, where ``clamp`` at its bound
 # got a gradient of 0.
 #
-# ``with_atan2`` is right in each row. (At 0 there is no derivative; 0 is one choice.) The vectors need not have length 1, but
-# for a vector of zeros the gradient is about ``1e12``. At 0, ``atan2`` and ``norm`` have a gradient of 0 here, and ``hypot``
-# has NaN.
+# ``with_atan2`` is right in each row. (The angle has no derivative at 0; 0 is one choice.) The vectors may have any length, but
+# for a vector of zeros the gradient is about ``1e12``. At 0, ``atan2`` and ``norm`` have a gradient of 0, but ``hypot`` has
+# NaN.
 
 # %%
 # LayerNorm of a constant row
@@ -505,14 +504,14 @@ assert 0.8 < max(_third(_row).abs().max() for _row in _equal) < 1.1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``F.layer_norm`` has no NaN here. It divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The
-# third line divides by ``eps`` itself, and a rounding error of the mean can make its value 0.9 instead of 0. In the last, the
-# root has an infinite slope. With ``eps=0``, or an infinite number in the row, the value of ``F.layer_norm`` is NaN.
+# ``F.layer_norm`` divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The third line divides by
+# ``eps`` itself, so a rounding error of the mean can make its value 0.9 instead of 0. In the last, the root has an infinite
+# slope. With ``eps=0``, or an infinite number in the row, the value of ``F.layer_norm`` is NaN.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Leaving the bad row out of the loss.** The loss is finite. Backward starts with a gradient of 0 for the row that is left
+# **Leaving the bad row out of the loss.** The loss is finite, but backward starts with a gradient of 0 for the row that is left
 # out, and multiplies it by the NaN weights:
 
 s = torch.zeros(2, 2, requires_grad=True)
@@ -549,11 +548,11 @@ assert not _slopes[0].any() and torch.equal(_slopes[1], torch.full((2, 1), 0.5))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN. A row left out *before* the softmax does no harm.
+# ``torch.where``, ``nan_to_num`` and ``nansum`` on ``out`` give the same NaN. So leave the row out *before* the softmax.
 
 # %%
-# **Training is fine, and evaluation is NaN.** A ``TransformerEncoderLayer`` does not ask for the weights of its attention. So
-# its training is clean here. In evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
+# **Training is fine, and evaluation is NaN.** Training of a ``TransformerEncoderLayer`` is clean, because it asks for no
+# weights of its attention. But in evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
 
 layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
 train = layer(x[None], src_mask=~keep)
@@ -592,7 +591,7 @@ assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
 # path off, or open the dead rows.
 
 # %%
-# **The wrong input for nll_loss.** ``nll_loss`` computes no logarithm: it picks the number of the label and changes its sign.
+# **The wrong input for nll_loss.** ``nll_loss`` only picks the number of the label and changes its sign.
 #
 # .. how-measured:: Six combinations for scores of 5 and 0, where the second class is right.
 
@@ -634,7 +633,7 @@ pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
 
 # %%
 # With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient.
-# With scores, its gradient does not depend on the scores, so the loss can fall without end. The last line is one of the
+# With scores, its gradient is the same for all scores, so the loss can fall without end. The last line is one of the
 # :ref:`silent mistakes <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 
 # %%
@@ -651,7 +650,7 @@ pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
 # .. solution::
 #
 # Both give the right entropy. In the first, backward multiplies the 0 of the branch not taken by ``log_p``, which is ``-inf``.
-# In the second, no product has an infinite factor. One ``where`` is enough: the backward of ``log_softmax`` is finite here.
+# In the second, all factors are finite. One ``where`` is enough, because the backward of ``log_softmax`` is finite.
 
 logits = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 allowed = torch.tensor([True, True, False])

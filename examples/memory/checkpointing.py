@@ -11,8 +11,8 @@ Gradient checkpointing: less memory, a second forward pass
 
    ``y = checkpoint(block, x, use_reentrant=False)`` saves only ``x``, instead of everything that the operations inside
    ``block`` would save. Backward runs ``block`` again to get the rest. On this page the peak of a training step falls from 16
-   to 7 MiB, with the same gradients, for a third more work in matrix products. The second run must repeat the first exactly. A
-   cache must not grow between them, and the random numbers must be the same.
+   to 7 MiB, with the same gradients, for a third more work in matrix products. But the second run must repeat the first: the
+   same weights, the same random numbers, and a cache that stays as it was.
 """
 
 # %%
@@ -210,7 +210,8 @@ del _net, _x, _y, _loss, _others, number, block
 # - In a model's ``forward``, write ``x = checkpoint(block, x, use_reentrant=False)`` where it says ``x = block(x)``.
 # - For an ``nn.Sequential``, call ``torch.utils.checkpoint.checkpoint_sequential(net, 4, x, use_reentrant=False)``. It leaves
 #   the last of the four segments without a checkpoint.
-# - For a Hugging Face model, call ``model.gradient_checkpointing_enable()`` before training.
+# - For a Hugging Face model, call
+#   ``model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})`` before training.
 
 # %%
 # How many checkpoints?
@@ -270,8 +271,8 @@ assert all(abs(mib - round(mib)) < 0.1 for mib in peak + kept)
 # %%
 # What it costs, and how to pay less
 # ----------------------------------
-# For each matrix product of the forward pass, backward computes two here: one for the gradient of the input, one for that of
-# the weight. A second forward pass makes four of three. If you know which results are expensive, keep those:
+# For each matrix product of the forward pass, backward computes two: one for the gradient of the input, one for that of the
+# weight. So a second forward pass makes four of three. If you know which results are expensive, keep those instead:
 # ``create_selective_checkpoint_contexts`` takes their operations. Each linear layer on this page calls ``addmm``.
 #
 # .. how-measured:: This code counts the floating point operations in products, as a multiple of those in one forward pass.
@@ -368,11 +369,41 @@ with warnings.catch_warnings():
 # %%
 # Without the argument, ``checkpoint`` takes ``use_reentrant=True``, the older form (`pytorch#160534
 # <https://github.com/pytorch/pytorch/issues/160534>`__ is open). In that form a block is trained only if one of its tensor
-# arguments requires grad. A batch of data does not, so the first block is not trained: :ref:`more on this warning
+# arguments requires grad. A batch of data does not, so the first block stays untrained: :ref:`more on this warning
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
 #
-# **One checkpoint around the whole model.** Backward first runs the whole model again and keeps everything, as the plain step
-# does:
+# **A lambda in a loop.** A lambda looks its names up when it runs, so in backward ``block`` is the last block for each of them.
+# If the shapes fit, the gradients are silently wrong:
+
+torch.manual_seed(0)
+blocks = [nn.Linear(4, 4) for _ in range(3)]
+
+
+def gradient_of_the_first(use_checkpoint, bind):
+    x = torch.ones(1, 4)
+    for block in blocks:
+        step = lambda t: t + block(t)
+        if bind:
+            step = lambda t, block=block: t + block(t)
+        x = checkpoint(step, x, use_reentrant=False) if use_checkpoint else step(x)
+    return torch.autograd.grad(x.square().sum(), blocks[0].weight)[0][0, 0].item()
+
+
+print(f"no checkpoint:     {gradient_of_the_first(False, bind=False):.2f}")
+print(f"lambda in a loop:  {gradient_of_the_first(True, bind=False):.2f}")
+print(f"name bound:        {gradient_of_the_first(True, bind=True):.2f}")
+
+# sphinx_gallery_start_ignore
+_plain = gradient_of_the_first(False, bind=False)
+assert abs(gradient_of_the_first(True, bind=False) - _plain) > 0.1
+assert gradient_of_the_first(True, bind=True) == _plain
+# sphinx_gallery_end_ignore
+
+# %%
+# So bind the name, or write a method.
+#
+# **One checkpoint around the whole model.** Backward first runs the whole model again and keeps everything, so the peak is that
+# of the plain step:
 
 for segments in (1, 4):
     history, _ = trace_memory(in_segments, segments)
@@ -398,9 +429,9 @@ for use_checkpoint in (False, True):
 
 # %%
 # Leave it out of the checkpoint if that matters. By default, backward raises an error if the second run saves fewer tensors, or
-# if a tensor that it needs has another shape, dtype or device. Different numbers in the same shape raise nothing, and the
-# gradient is wrong. That is so, for example, if an optimizer changes the weights between forward and backward, as can happen in
-# a GAN. Here the second run gets a different shape:
+# if a tensor that it needs has another shape, dtype or device. But with different numbers in the same shape, the gradient is
+# silently wrong. For example, an optimizer can change the weights between forward and backward, as in a GAN. In the next block,
+# the second run gets a different shape:
 
 layer, calls = nn.Linear(3, 3), []
 
@@ -444,7 +475,7 @@ def _two_runs(first, second, **options):
     turn = iter((first, second))
     x = torch.full((3,), 0.3, requires_grad=True)
     try:
-        block = lambda x: next(turn)(x)  # noqa: E731
+        block = lambda x: next(turn)(x)
         checkpoint(block, x, use_reentrant=False, **options).sum().backward()
     except CheckpointError as error:
         return "number" if "A different number of tensors" in str(error) else "kind"
@@ -459,7 +490,7 @@ assert _two_runs(torch.sin, lambda x: x[:1].sin()) == "kind"
 assert _two_runs(torch.sin, lambda x: x.double().sin()) == "kind"
 assert _two_runs(torch.sin, lambda x: x.to("meta").sin()) == "kind"
 _two_exps = iter((2, 1))
-_unneeded = lambda x: (x[: next(_two_exps)].exp(), x.sin())[1]  # noqa: E731
+_unneeded = lambda x: (x[: next(_two_exps)].exp(), x.sin())[1]
 assert _two_runs(_unneeded, _unneeded) == "right"  # backward needs no exp
 # sphinx_gallery_end_ignore
 
@@ -469,7 +500,7 @@ assert _two_runs(_unneeded, _unneeded) == "right"  # backward needs no exp
 
 # %%
 # **Turning preserve_rng_state off.** By default a checkpoint resets PyTorch's default random generators before the second run,
-# so a dropout drops the same units. Switched off, backward uses a different mask, and you get no error:
+# so a dropout drops the same units. If you switch that off, backward silently uses a different mask:
 
 drop = nn.Dropout()
 for preserve in (True, False):
@@ -490,8 +521,8 @@ for _draw in (lambda: torch.rand((), generator=_own).item(), random.random):
     _seen = []
 
     def _noise(x):
-        _seen.append(_draw())  # noqa: B023
-        return (x * _seen[-1]).sin()  # noqa: B023
+        _seen.append(_draw())
+        return (x * _seen[-1]).sin()
 
     _x = torch.ones(3, requires_grad=True)
     checkpoint(_noise, _x, use_reentrant=False).sum().backward()
@@ -499,14 +530,14 @@ for _draw in (lambda: torch.rand((), generator=_own).item(), random.random):
 # sphinx_gallery_end_ignore
 
 # %%
-# Your own ``torch.Generator`` is not reset, nor is Python's ``random``.
+# Your own ``torch.Generator`` and Python's ``random`` go on as they are.
 
 # %%
 # Exercise
 # --------
 # The second run stops as soon as it has the last tensor that the first one saved (``set_checkpoint_early_stop(False)`` around
 # the forward pass turns that off). A block of ``Linear`` and ``GELU`` saves the input of its GELU last, so the product of the
-# linear layer has to be repeated. Cut the network elsewhere, so that no product is computed twice.
+# linear layer has to be repeated. Cut the network elsewhere, so that each product is computed once.
 #
 # .. solution::
 #

@@ -12,8 +12,8 @@ Forecast the GPU memory of a training step
 
    Training in float32 with AdamW takes 16 bytes a parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
    That is ``16 * sum(p.numel() for p in net.parameters())``; a frozen parameter takes only 4. Add the activations, which grow
-   with the batch: here 325 MiB on paper for each sequence of 512 tokens. For a tiny batch add 4 more bytes a parameter, because
-   ``AdamW.step()`` needs temporary memory on a GPU. For a large batch the sum is a little too high.
+   with the batch: for the model below, 325 MiB for each sequence of 512 tokens. For a tiny batch add 4 more bytes a parameter,
+   because ``AdamW.step()`` needs temporary memory on a GPU. For a large batch the sum is a little too high.
 """
 
 # %%
@@ -24,23 +24,44 @@ Forecast the GPU memory of a training step
 #
 # .. list-table::
 #    :header-rows: 1
-#    :widths: 45 30 25
+#    :widths: 36 24 10 10 10 10
 #
-#    * - training
+#    * - training, GB
 #      - bytes a parameter
-#      - 7 billion
-#    * - float32, or autocast; AdamW
+#      - 125M
+#      - 1B
+#      - 7B
+#      - 70B
+#    * - float32, AdamW
 #      - 16
-#      - 112 GB
+#      - 2
+#      - 16
+#      - 112
+#      - 1,120
+#    * - autocast to bfloat16, AdamW
+#      - 16, and 2 for a copy of each weight that forward casts
+#      - 2.25
+#      - 18
+#      - 126
+#      - 1,260
 #    * - float32, SGD without momentum
 #      - 8
-#      - 56 GB
+#      - 1
+#      - 8
+#      - 56
+#      - 560
 #    * - weights, gradients and AdamW in bfloat16
 #      - 8
-#      - 56 GB
+#      - 1
+#      - 8
+#      - 56
+#      - 560
 #    * - LoRA with AdamW, frozen weights in bfloat16
 #      - 2, and 16 for each that is trained
-#      - 14 GB, and the adapters
+#      - 0.25
+#      - 2
+#      - 14
+#      - 140
 #
 # The bytes of the activations come on top. For a transformer of 6 layers:
 
@@ -223,9 +244,8 @@ with FakeTensorMode(), StorageLog() as log:
 draw(log)
 
 # %%
-# ``foreach=True`` is what AdamW usually chooses by itself on a GPU. *Activations* are all that is not a weight, a gradient or
-# state: mostly what the graph keeps for backward, and also the logits and temporary results. In MiB, after each line of the
-# loop:
+# ``foreach=True`` is what AdamW usually chooses by itself on a GPU. *Activations* are all other memory: mostly what the graph
+# keeps for backward, and also the logits and temporary results. In MiB, after each line of the loop:
 
 table = log.by_line() / MIB
 # sphinx_gallery_start_ignore
@@ -255,7 +275,7 @@ weights, first, second = table["weights"].max(), peak[:5].max(), peak[5:].max()
 print(f"peak {second:,.0f} MiB, {second / weights:.1f} times the weights")
 
 # %%
-# AdamW has no state before its first ``step()``. From the second step on, the state is there while the activations are:
+# AdamW makes its state in its first ``step()``, so from the second step on, the state is there while the activations are:
 
 state = table["state"].max()
 print(f"first {first:,.0f} MiB + state {state:,.0f} MiB = second {second:,.0f} MiB")
@@ -269,9 +289,9 @@ assert round(weights) == 341 and round(first) == 2937 and round(second) == 3619
 # sphinx_gallery_end_ignore
 
 # %%
-# The peak comes when backward begins, after forward: the loss kept one tensor of the logits' size, and
-# its backward makes two more. With one sequence the peak is in ``optimizer.step()``, where ``foreach`` makes a temporary tensor
-# for each weight, all at the same time.
+# The peak comes when backward begins, because the loss kept one tensor of the logits' size, and its backward makes two more.
+# But with one sequence the peak is in ``optimizer.step()``, where ``foreach`` makes a temporary tensor for each weight, all at
+# the same time.
 #
 # .. how-measured:: One training step of a model whose optimizer has its state. The arguments are the changes tried below.
 
@@ -425,16 +445,16 @@ for _batch, _found in plain.items():
 # sphinx_gallery_end_ignore
 
 # %%
-# The formula has 12 bytes a parameter, not 16: when backward begins, there are no gradients yet, since ``zero_grad()`` removed
-# them. So the peak here is the larger of two moments:
+# The formula has 12 bytes a parameter instead of 16, because ``zero_grad()`` removed the gradients. So the peak is the larger
+# of two moments:
 #
 # - when backward begins: 12 bytes a parameter and all activations;
-# - in ``optimizer.step()``: 20 bytes a parameter and no activations.
+# - in ``optimizer.step()``: 20 bytes a parameter, without activations.
 #
 # Which lever moves the peak
 # --------------------------
-# A lever is a change that may lower the peak. It helps only if less memory is in use at the moment of the peak. With 8
-# sequences, the peak is when backward begins:
+# A lever is a change that may lower the peak. It helps only if less memory is in use at that moment. With 8 sequences, the peak
+# is when backward begins:
 
 levers = {
     # the model's change, the step's change, the price
@@ -471,11 +491,11 @@ assert 12 * tokens * VOCABULARY > 0.9 * (
 large.round().astype({"peak, MiB": int})
 
 # %%
-# Half the batch does not halve the peak: the weights and the state stay as they are, and the gradients of the first half are
-# there during the second. After checkpointing, most of the activations are the 3 tensors of the logits' size. ``save_on_cpu``
-# is imitated here, and would need 2.4 GiB of host memory.
+# Half the batch leaves more than half of the peak, because the weights and the state stay as they are, and the gradients of the
+# first half are there during the second. After checkpointing, most of the activations are the 3 tensors of the logits' size.
+# ``save_on_cpu`` is imitated, and would need 2.4 GiB of host memory.
 #
-# With 1 sequence, the peak is in ``optimizer.step()``. Checkpointing changes nothing there, and these do:
+# With 1 sequence, the peak is in ``optimizer.step()``. So checkpointing changes nothing there, but these do:
 
 AdamW, SGD = torch.optim.AdamW, partial(torch.optim.SGD, foreach=True)
 others = {
@@ -505,7 +525,7 @@ small.round().astype({"peak, MiB": int})
 
 # %%
 # A step in backward updates each weight as soon as its gradient is there, and drops the gradient. ``fused=True`` needs no
-# temporary tensors here, but not every type and device has it.
+# temporary tensors, but some types and devices lack it.
 #
 # How sure is the forecast?
 # -------------------------
@@ -647,10 +667,9 @@ assert len(_raised) == len(_reads)
 # %%
 # To forecast your own model, build it where ``Transformer()`` is built, inside the ``with``. Two things to know:
 #
-# - What ``forward`` does must not depend on the values of activations. For an activation ``x``, ``x.item()``, ``if x > 0`` and
-#   ``x[x > 0]`` raise here.
-# - Set dropout to 0. With dropout, attention on the CPU keeps whole matrices, and the memory-efficient attention of a GPU does
-#   not.
+# - ``forward`` has no values of activations. So for an activation ``x``, ``x.item()``, ``if x > 0`` and ``x[x > 0]`` raise.
+# - Set dropout to 0, because with dropout, attention on the CPU keeps whole matrices, unlike the memory-efficient attention of
+#   a GPU.
 #
 # What people get wrong
 # ---------------------
@@ -686,13 +705,13 @@ assert 0.94 <= 3 * VOCABULARY * 4 * LENGTH / MIB / sequence < 0.95
 # sphinx_gallery_end_ignore
 
 # %%
-# Checkpointing does not even double the batch. Of what a sequence takes then, 94 % are the 3 tensors of the logits' size: the
+# Checkpointing less than doubles the batch. Of what a sequence takes then, 94 % are the 3 tensors of the logits' size, so the
 # next lever is to compute the loss in pieces.
 #
 # Measured on a GPU
 # -----------------
 # The same levers, with real tensors. *Log* is the log used above. *Allocator* is ``torch.cuda.max_memory_allocated()``; it also
-# counts memory that the shapes do not show.
+# counts memory that is in no shape.
 #
 # .. needs-a-gpu::
 
@@ -767,8 +786,8 @@ compared.round().astype(int).rename_axis(columns="peak, MiB")
 
 # %%
 # Eight of the twelve forecasts are what the log says. In float32, attention's result has another layout on the GPU, so the
-# layer copies it, and keeps both: one more vector for each token and layer, 72 MiB for 8 sequences. With autocast there is no
-# such copy, but ``log_softmax`` stays in bfloat16 here.
+# layer copies it, and keeps both: one more vector for each token and layer, 72 MiB for 8 sequences. With autocast this copy
+# falls away, but ``log_softmax`` stays in bfloat16.
 #
 # What the allocator counts beyond the log is nearly the same in each row: the workspaces of cuBLAS, and sizes that are rounded
 # up.

@@ -22,9 +22,8 @@ Use less memory in a custom Function
 
       ctx.save_for_backward(output)  # tanh, sigmoid, exp
 
-   That adds nothing if the next layer keeps this tensor anyway, as a trained ``Linear`` does. It does not help if your own
-   code holds the other tensors. A Function of many steps can even raise the peak in backward: set
-   ``clear_saved_tensors_on_access = True``.
+   That adds nothing if the next layer keeps this tensor anyway, as a trained ``Linear`` does. But a Function of many steps can
+   raise the peak in backward, so set ``clear_saved_tensors_on_access = True``.
 """
 
 # %%
@@ -133,14 +132,15 @@ for _f in (F.relu, torch.tanh):
 # sphinx_gallery_end_ignore
 
 # %%
-# The product saves both of its factors, ``x`` and the sigmoid. ``F.silu`` is Swish as *one* operation: it saves ``x`` only.
-# ``tanh`` and ``relu`` add nothing: they save their *result*, and the next ``Linear`` saves the same tensor as its input.
+# The product saves both of its factors, ``x`` and the sigmoid. ``F.silu`` is Swish as *one* operation, so it saves ``x`` only.
+# ``tanh`` and ``relu`` add nothing, because they save their *result*, and the next ``Linear`` saves the same tensor as its
+# input.
 
 # %%
 # Write one operation yourself
 # ----------------------------
-# Look for a built-in operation first. If there is none, do in a Function what ``F.silu`` does. Save ``x``, and compute the
-# sigmoid a second time in ``backward``:
+# Look for a built-in operation first. Otherwise do in a Function what ``F.silu`` does: save ``x``, then compute the sigmoid a
+# second time in ``backward``.
 
 
 def slope(x):
@@ -395,14 +395,14 @@ format_table(kept)
 # - Saving the output is free if the next operation keeps this tensor. A ``Linear`` with a trained weight does, unless it
 #   keeps a copy: of a ``float32`` tensor under autocast, for example.
 # - Saving the input is free if the operation before keeps its result, as ``exp``, ``tanh`` and ``relu`` do.
-# - The derivative of ``0.5 * x`` is 0.5 for each ``x``: save no tensor for it.
-# - ``bfloat16`` halves the bytes of a ``float32`` tensor. The gradient is wrong by about 0.04 % here, and ``gradcheck`` fails.
+# - The derivative of ``0.5 * x`` is 0.5 for each ``x``, so it needs no tensor.
+# - ``bfloat16`` halves the bytes of a ``float32`` tensor, but the gradient is wrong by about 0.04 %, and ``gradcheck`` fails.
 
 # %%
 # Why a Function of many steps can need more
 # ------------------------------------------
-# In a plain ``backward()``, a node frees its saved tensors when its own part is done. A Function is *one* node: it frees
-# them when its whole ``backward`` is done. Here, one Function does the work of several layers:
+# In a plain ``backward()``, a node frees its saved tensors when its own part is done. A Function is *one* node, so it frees
+# them when its whole ``backward`` is done. This Function does the work of several layers:
 
 
 class Block(torch.autograd.Function):
@@ -615,7 +615,7 @@ assert _gone == [False, has_boxed], _gone
 # sphinx_gallery_end_ignore
 
 # %%
-# The two lines lower the peak only if the peak comes after the release: the peak of ``Swish`` stays the same. And each has a
+# The two lines lower the peak only if the peak comes after the release, so that of ``Swish`` stays the same. And each has a
 # price. A second backward through the same graph raises:
 
 x, weight = torch.randn(2, 3, 3).requires_grad_()
@@ -729,13 +729,14 @@ assert 0 < (_rounded - slope(_x.detach())).norm() < 0.05
 # ``backward`` again. Test the class without the line.
 #
 # With ``boxed_grads_call``, ``backward`` gets a list. If you multiply the list by a tensor, the message is *only integer
-# tensors of a single element can be converted to an index*. ``torch.func.grad`` still passes tensors, not a list.
-# ``once_differentiable`` does not look into the list, so ``BlockBoxed`` raises its own error.
+# tensors of a single element can be converted to an index*. But ``torch.func.grad`` still passes tensors.
+# ``once_differentiable`` overlooks the list, so ``BlockBoxed`` raises its own error.
 
 # %%
 # Less memory without a Function
 # ------------------------------
-# - :ref:`checkpoint <sphx_glr_gallery_memory_checkpointing.py>` keeps the input, as ``Swish`` does. You write no derivative.
+# - :ref:`checkpoint <sphx_glr_gallery_memory_checkpointing.py>` keeps the input, as ``Swish`` does, without a derivative to
+#   write.
 # - :ref:`Hooks for saved tensors <sphx_glr_gallery_memory_saved_tensor_hooks.py>` can round what a whole model saves.
 # - :ref:`torch.compile <sphx_glr_gallery_memory_memory_under_compile.py>` chooses what to save and what to compute again.
 
@@ -745,8 +746,8 @@ assert 0 < (_rounded - slope(_x.detach())).norm() < 0.05
 # **A mask where the output is free.** Before a ``Linear``, ``ReluMask`` keeps one byte per element more than ``F.relu``.
 
 # %%
-# **A tensor as an attribute of ctx.** A plain ``backward()`` frees what you gave to ``save_for_backward``. An attribute stays
-# as long as the graph, here as long as ``loss``:
+# **A tensor as an attribute of ctx.** A plain ``backward()`` frees what you gave to ``save_for_backward``. But an attribute
+# stays as long as the graph, so as long as ``loss``:
 
 
 class SwishOnCtx(Swish):
@@ -817,8 +818,8 @@ gc.unfreeze()
 # even that did not free it (`pytorch#25340 <https://github.com/pytorch/pytorch/issues/25340>`__).
 
 # %%
-# **A view of a large tensor.** A saved view keeps its whole storage. Here, a Function gets 1 of 40 columns. Clone it, if
-# nothing else needs the large tensor:
+# **A view of a large tensor.** A saved view keeps its whole storage. So if a Function gets 1 of 40 columns, clone it, unless
+# something else needs the large tensor:
 
 part = before(data)
 print("view: ", count_saved_bytes(Swish.apply, part[:, :1]), "bytes")
@@ -845,11 +846,11 @@ before.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# **You hold the tensor yourself.** A list of features, or a hook that stores them, keeps what the Function does not save.
+# **Holding the tensor yourself.** A list of features, or a hook that stores them, keeps what the Function drops.
 
 # %%
 # **A second derivative.** ``SwishBfloat16`` saves a tensor that it made itself. For autograd that is a constant, so the second
-# derivative is wrong, without an error:
+# derivative is silently wrong:
 
 for function in (Swish, SwishBfloat16):
     x = torch.tensor(1.0, requires_grad=True)
@@ -910,8 +911,8 @@ before.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# A Function that saves its output raises this if you write into its output instead. ``SwishOnCtx`` does not raise, and its
-# gradient is wrong.
+# A Function that saves its output raises this if you write into its output instead. The gradient of ``SwishOnCtx`` is silently
+# wrong.
 
 # %%
 # Exercise

@@ -9,16 +9,16 @@ Which mode saves memory, eval or no_grad?
 
 .. in-short::
 
-   Write ``with torch.no_grad():`` or ``torch.inference_mode()`` around validation: then nothing is kept for backward.
-   ``model.eval()`` alone keeps nearly as much as training. ``detach()`` on the result comes too late for the peak. Freezing
-   the last layers saves little: freeze from the input on.
+   Write ``with torch.no_grad():`` around validation, so that nothing is kept for backward. ``model.eval()`` alone keeps nearly
+   as much as training. ``detach()`` on the result comes too late for the peak. Freezing the last layers saves little, so freeze
+   from the input on.
 """
 
 # %%
 # What the graph keeps in eight modes
 # -----------------------------------
-# Training fits into memory, and validation with ``eval()`` does not? Add up what the graph keeps for backward, beyond weights,
-# buffers and batch:
+# Training fits into memory, but validation with ``eval()`` runs out of it. So add up what the graph keeps for backward, beyond
+# weights, buffers and batch:
 
 import pandas as pd
 import torch
@@ -173,15 +173,14 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``net.eval()`` records a graph as before. It saves 6 percent here: dropout needs no mask, and batch normalization no
-#   statistics of the batch.
-# - Under ``no_grad()`` and ``inference_mode()`` nothing of this network is recorded. They save the memory in validation. You
-#   still need ``eval()`` for :ref:`right results <sphx_glr_gallery_modes_train_and_eval.py>`.
+# - ``net.eval()`` records a graph as before. It saves 6 percent, because the mask of dropout and the statistics of the batch
+#   fall away.
+# - Under ``no_grad()`` and ``inference_mode()`` nothing of this network is recorded. You still need ``eval()`` for right
+#   results: :doc:`which switch do I want? </guide/which-switch>`
 # - ``detach()`` is called when the forward pass has saved everything. Then the graph is freed, because nothing refers to the
 #   result any more.
-# - With all layers frozen, and a batch that does not require grad, nothing is recorded. If only the last layer learns,
-#   recording begins there.
-# - If only the first layer learns, nearly everything is kept. Its gradient comes back through the other layers.
+# - With all layers frozen, and a batch of data, nothing is recorded. If only the last layer learns, recording begins there.
+# - If only the first layer learns, nearly everything is kept, because its gradient comes back through the other layers.
 
 # %%
 # Where the bytes are
@@ -225,7 +224,7 @@ layers.map("{:,}".format).rename_axis(columns="bytes")
 
 # %%
 # Each ReLU keeps its result. The first convolution needs the batch, and the second one what ReLU keeps already. Batch
-# normalization keeps its input, and in training a mean and an inverse standard deviation for each channel: 128 bytes for 16
+# normalization keeps its input, and in training a mean and an inverse standard deviation for each channel, so 128 bytes for 16
 # channels. The pool keeps the positions of the largest values, as ``int64``. Dropout keeps its mask in training. The linear
 # layer keeps its input.
 #
@@ -235,8 +234,8 @@ layers.map("{:,}".format).rename_axis(columns="bytes")
 # %%
 # Predict it without the memory
 # -----------------------------
-# How much would a batch keep that is too large for your machine? Under ``FakeTensorMode`` the weights and the batch have a
-# shape, a type and strides, and no data. Operations compute only those, and autograd records as before:
+# How much would a batch keep that is too large for your machine? Under ``FakeTensorMode`` the weights and the batch have only a
+# shape, a type and strides. Operations compute these, and autograd records as before:
 
 for images in (32, 1024, 32768):
     with FakeTensorMode():
@@ -251,8 +250,8 @@ for _name, _mode in modes.items():
 # sphinx_gallery_end_ignore
 
 # %%
-# For each of the eight modes, the prediction for 32 images is the measured number to the byte. Expect two errors. A weight made
-# outside the mode is real and does not mix, and a value computed from the batch or a weight cannot be read:
+# For each of the eight modes, the prediction for 32 images is the measured number to the byte. Expect two errors, because a
+# weight made outside the mode is real, and because there are no values to read:
 
 real_net, _ = build()
 with FakeTensorMode():
@@ -283,14 +282,14 @@ assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messa
 # sphinx_gallery_end_ignore
 
 # %%
-# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on such a value raises the same.
-# ``torch._subclasses`` begins with an underscore: it is not a public interface, and may change.
+# ``_local_scalar_dense`` is the operator behind ``item()``. An ``if`` on such a value raises the same. ``torch._subclasses``
+# begins with an underscore, so it may change.
 
 # %%
 # What people get wrong
 # ---------------------
-# **detach() to free memory.** A detached tensor shares memory with the original. As long as a variable names the original,
-# ``detach()`` frees nothing:
+# **detach() to free memory.** A detached tensor shares memory with the original, so ``detach()`` frees nothing as long as a
+# variable names the original:
 
 net, batch = build()
 meter = SavedBytesMeter(net, batch)
@@ -312,8 +311,8 @@ assert meter.held() == 16_777_600 and detached.data_ptr() == output.data_ptr()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Freezing the wrong end.** Recording begins at the first layer that learns. What follows must pass the gradient back, frozen
-# or not. So freeze from the input on. The layers of this network have the numbers 0 to 9:
+# **Freezing the wrong end.** Recording begins at the first layer that learns, because all that follows must pass the gradient
+# back. So freeze from the input on. The layers of this network have the numbers 0 to 9:
 
 
 def frozen_before(number):
@@ -349,7 +348,7 @@ for _number in range(1, 10):  # the last layers, as many as you like
 # sphinx_gallery_end_ignore
 
 # %%
-# Freezing layer 0 alone saves nothing here: its input is the batch, which exists anyway. Training layer 0 alone keeps more
+# Freezing layer 0 alone saves nothing, because its input is the batch, which exists anyway. Training layer 0 alone keeps more
 # than training everything from layer 3 on. A frozen layer in the middle often keeps its input: :ref:`which layers do
 # <sphx_glr_gallery_modes_freezing.py>`.
 
@@ -361,8 +360,8 @@ for _number in range(1, 10):  # the last layers, as many as you like
 #
 # .. solution::
 #
-# Nearly everything. The gradient passes through all layers. The convolutions and the batch normalizations keep their input
-# although they are frozen. Only the linear layer no longer keeps its input.
+# Nearly everything, because the gradient passes through all layers. The convolutions and the batch normalizations keep their
+# input although they are frozen. Only the linear layer drops its input.
 
 
 def optimize_the_image(net, batch):

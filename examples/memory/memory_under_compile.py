@@ -11,9 +11,9 @@ torch.compile and memory: what is saved for backward
 .. in-short::
 
    ``torch.compile(model)`` plans forward and backward together. For the model below, it keeps 2 results for backward where
-   eager mode keeps 5: cheap element-wise results are computed again. For less, ``import torch._functorch.config`` and set a
-   budget before the first call: ``torch._functorch.config.activation_memory_budget = 0.5``. Not with dropout or other random
-   numbers: in PyTorch 2.13 your gradients can then be wrong, without an error.
+   eager mode keeps 5, because cheap element-wise results are computed again. For less, ``import torch._functorch.config`` and
+   set a budget before the first call: ``torch._functorch.config.activation_memory_budget = 0.5``. Do not use it with dropout or
+   other random numbers: in PyTorch 2.13 your gradients can then be silently wrong.
 """
 
 # %%
@@ -113,8 +113,8 @@ plot_saved_mib(saved)
 #   budget of 0 nothing beyond weights and input.
 
 # %%
-# The backend ``aot_eager_decomp_partition`` chooses what to save and
-# compiles no kernels, so this page needs no C++ compiler. The default backend, inductor, calls the same partitioner,
+# The backend ``aot_eager_decomp_partition`` only chooses what to save, so this page needs no C++ compiler. The default backend,
+# inductor, calls the same partitioner,
 # ``min_cut_rematerialization_partition``.
 
 # %%
@@ -301,7 +301,7 @@ assert functorch_config.activation_memory_budget == 1.0
 
 # %%
 # **Setting a budget where there are random numbers**, as in dropout or a variational autoencoder. With a budget below 1,
-# backward may draw the random numbers again, and gets different ones. There is no error and no warning (`pytorch#190758
+# backward may silently draw the random numbers again, and then gets different ones (`pytorch#190758
 # <https://github.com/pytorch/pytorch/issues/190758>`__ is open):
 
 
@@ -364,7 +364,7 @@ assert "_dynamo.activation" not in inspect.getsource(_partitioners)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting less from every function.** A ReLU that is compiled alone saves a mask of booleans. In eager mode it saves its
+# **Expecting less from every function.** A ReLU that is compiled alone saves a mask of booleans. But in eager mode it saves its
 # result, which exists anyway:
 
 torch.compiler.reset()
@@ -386,8 +386,8 @@ assert mib == [1.0] and measure_saved_mib(torch.relu, numbers) == []
 #
 # .. solution::
 #
-# The result of the GELU, 1 MiB. It is an input of the second graph, and a graph with a budget of 0 still keeps the inputs that
-# backward needs.
+# The result of the GELU, 1 MiB, because it is an input of the second graph, and a graph with a budget of 0 still keeps the
+# inputs that backward needs.
 
 
 def in_two(x):

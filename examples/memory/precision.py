@@ -19,9 +19,9 @@ Mixed precision with autocast: bfloat16 or float16
           loss = loss_fn(model(x), y)
       loss.backward()
 
-   Most matrix products are then computed with 16 bits. Weights, their gradients and the optimizer stay in float32, so do not
-   call ``model.half()``. Take bfloat16 if your GPU computes with it. float16 is finer, but it ends at 65504, and small
-   gradients become 0: for training it needs a ``GradScaler``.
+   Most matrix products are then computed with 16 bits. Weights, their gradients and the optimizer stay in float32, so leave out
+   ``model.half()``. Take bfloat16 if your GPU computes with it. float16 is finer, but it ends at 65504, and small gradients
+   become 0, so for training it needs a ``GradScaler``.
 """
 
 # %%
@@ -57,8 +57,8 @@ assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The cast is a node of the graph, ``ToCopyBackward0``, and it returns the gradient in float32. ``backward()`` is outside of the
-# ``with``: it uses the types of the forward pass, and PyTorch's reference advises against running it inside.
+# The cast is a node of the graph, ``ToCopyBackward0``, so it returns the gradient in float32. ``backward()`` is outside of the
+# ``with``, because it uses the types of the forward pass, and PyTorch's reference advises against running it inside.
 
 # %%
 # Less memory for the same model
@@ -118,8 +118,8 @@ assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
 steps.rename_axis(columns="step")
 
 # %%
-# Under autocast, each saved result takes half of its bytes here. On top come copies in bfloat16, of the batch and of three
-# weights. The gradients differ from those of float32 by less than a percent here. Weights and optimizer take as much memory as
+# Under autocast, each saved result takes half of its bytes. But on top come copies in bfloat16, of the batch and of three
+# weights. The gradients differ from those of float32 by less than a percent. Weights and optimizer take as much memory as
 # before.
 
 # %%
@@ -377,8 +377,8 @@ with torch.autocast("cpu", torch.bfloat16):
 print_rules(rules_of)
 
 # %%
-# Losses are not one group: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy``
-# raises an error: use ``binary_cross_entropy_with_logits``.
+# Look up your loss: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy`` raises
+# an error, so use ``binary_cross_entropy_with_logits`` instead.
 
 # %%
 # bfloat16 or float16
@@ -519,17 +519,17 @@ assert torch.get_float32_matmul_precision() == "highest"
 # sphinx_gallery_end_ignore
 
 # %%
-# They do not work with a separate ``setup_context``: backward raises ``AttributeError: ... '_fwd_used_autocast'``
-# (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
+# But with a separate ``setup_context``, backward raises ``AttributeError: ... '_fwd_used_autocast'`` (`pytorch#132388
+# <https://github.com/pytorch/pytorch/issues/132388>`__).
 #
 # **TF32** is another switch. ``torch.set_float32_matmul_precision("high")`` lets products of float32 tensors use fewer digits
-# on GPUs that have TF32. The tensors stay in float32, and no memory is saved. PyTorch's default is ``"highest"``.
+# on GPUs that have TF32. The tensors stay in float32, so they take the same memory. PyTorch's default is ``"highest"``.
 
 # %%
 # What people get wrong
 # ---------------------
 # **A training loop inside of one** ``with``. Autocast keeps the copy of a float32 weight that requires grad until you leave the
-# outermost ``with``. The optimizer changes the weight and not the copy, so the loss stays where it is:
+# outermost ``with``. But the optimizer changes only the weight, so the loss silently stays where it is:
 
 torch.manual_seed(0)
 model, x = nn.Linear(4, 1), torch.randn(64, 4)
@@ -549,7 +549,7 @@ assert 5 < loss < 6 and model.weight.min() > 4  # it has moved far, to no effect
 # sphinx_gallery_end_ignore
 
 # %%
-# There is no error. Write the ``with`` inside the loop, around forward and loss:
+# Instead write the ``with`` inside the loop, around forward and loss:
 
 torch.manual_seed(0)
 model, x = nn.Linear(4, 1), torch.randn(64, 4)
@@ -598,8 +598,8 @@ with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it 
 # sphinx_gallery_end_ignore
 
 # %%
-# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``, and the next layer does not cast any more. Move the
-# layer inside, or write ``h.float()``:
+# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``, where the casts have ended. So move the next layer
+# inside, or write ``h.float()``:
 
 layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
 with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -615,7 +615,7 @@ assert "must have the same dtype" in message and layer(h.float()).dtype == torch
 # sphinx_gallery_end_ignore
 
 # %%
-# **Validating without autocast.** That works, but you measure another precision than the one you trained in:
+# **Validating without autocast.** That works, but you measure a different precision from the one you trained in:
 
 with torch.no_grad():
     full = layer(batch)
@@ -652,8 +652,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting autocast everywhere.** These do not cast: a product of float64 matrices, ``torch.mm`` with ``out=``, and in-place
-# ``addmm_``. A thread that you start begins with autocast off.
+# **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
+# in-place ``addmm_``. A thread that you start begins with autocast off.
 #
 # **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.amp.autocast("cuda")``, which is
 # ``torch.autocast("cuda")``.
@@ -666,8 +666,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 #
 # .. solution::
 #
-# Just below 1, neighbors in bfloat16 are 0.0039 apart. 1 minus 0.001 is rounded back to 1, so the weight never moves. In
-# float16 they are 0.0005 apart, and the weight arrives near 0. So leave the weights in float32, as autocast does.
+# Just below 1, neighbors in bfloat16 are 0.0039 apart, so 1 minus 0.001 is rounded back to 1, and the weight stays. In float16
+# they are 0.0005 apart, so the weight arrives near 0. Therefore leave the weights in float32, as autocast does.
 
 ends = {}
 for kind in (torch.bfloat16, torch.float16, torch.float32):

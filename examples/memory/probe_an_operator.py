@@ -59,7 +59,7 @@ assert "modified by an inplace operation" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Why add 1? It changes no derivative of the call. So backward must give the same gradient as without the change, or raise.
+# Why add 1? The derivative of the call stays the same. So backward must give the same gradient as without the change, or raise.
 #
 # .. how-measured:: One function for each question, and one that returns a row with all the answers.
 
@@ -270,19 +270,19 @@ answers.rename_axis(columns="operator")
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
 # - **shares memory**: whether the result uses the memory of an input.
-# - **result changed**, **input changed**: 1 is added in place to each result, or to each input, and backward follows. *works*:
-#   the gradient is right. *raises*: backward notices the change. *refused*: the change itself is not allowed. *wrong*: the
-#   gradient is wrong, and nothing is said.
+# - **result changed**, **input changed**: 1 is added in place to each result, or to each input, then backward follows. *works*:
+#   the gradient is right. *raises*: backward notices the change. *refused*: the change itself raises. *wrong*: the gradient is
+#   silently wrong.
 # - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
 # - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong* (they disagree).
 #
-# In this table, backward raises where the changed tensor is kept, and works where it is not.
+# So in this table, backward raises exactly where the changed tensor is kept.
 
 # %%
 # How many bytes they keep
 # ------------------------
-# An input that is kept needs no more memory while your code holds it too. A result is often the input of the next operator. The
-# new tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
+# An input that is kept is free while your code holds it too. A result is often the input of the next operator. But the new
+# tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
 #
 # .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
 
@@ -333,7 +333,7 @@ assert (relative.loc[["mm", "cdist"], "an input"] == 3).all()
 # %%
 # What people get wrong
 # ---------------------
-# **"What is kept must not change, and everything else may."** That is a good first guess, and it has exceptions:
+# **"What is kept must not change, and everything else may."** That is a good first guess, but it has exceptions:
 
 columns = ["keeps", "result changed", "input changed"]
 exceptions = {
@@ -382,8 +382,8 @@ found.rename_axis(columns="function")
 # %%
 # ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. Outside of ``no_grad``, PyTorch
 # refuses to change these views in place, and backward raises after a change of the input. (``tensor_split`` returns several
-# views too, and allows both.) Here, several elements of ``expand``'s result share one place in memory, so a change of the
-# result is refused. ``kron`` keeps its inputs, backward does not notice that they changed, and the gradient is silently wrong.
+# views too, and allows both.) Several elements of ``expand``'s result share one place in memory, so a change of the result is
+# refused. ``kron`` keeps its inputs, but backward overlooks that they changed, so the gradient is silently wrong.
 #
 # **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
 
@@ -421,7 +421,7 @@ found.rename_axis(columns="function")
 
 # %%
 # According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
-# multiplies matrices if an input has more than 25 rows. Attention runs here as one fused operation only with 4 dimensions
+# multiplies matrices if an input has more than 25 rows. Attention on the CPU is one fused operation only with 4 dimensions
 # (PyTorch 2.13).
 #
 # .. torch-changed:: 2.14
@@ -475,9 +475,9 @@ assert torch.autograd.gradcheck(Square.apply, x)
 found.rename_axis(columns="function")
 
 # %%
-# ``Careless`` seems to keep nothing, because hooks do not see an attribute. The check for :ref:`changes in place
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` does not see it either. Without a change in place, both give the
-# same gradient, and ``gradcheck`` passes for both.
+# ``Careless`` seems to keep nothing, because an attribute is hidden from hooks, and from the check for :ref:`changes in place
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Without a change in place, both give the same gradient, and
+# ``gradcheck`` passes for both.
 
 # %%
 # Exercise
@@ -486,9 +486,9 @@ found.rename_axis(columns="function")
 #
 # .. solution::
 #
-# Written by hand, two nodes keep something: the product its factors, and sigmoid its result, which is one of them.
-# That makes two tensors, an input and a new one. ``F.silu`` is one node. It keeps its input, and computes the sigmoid
-# again in backward.
+# Written by hand, two nodes keep something: the product its factors, and sigmoid its result, which is one of them. That makes
+# two tensors, an input and a new one. ``F.silu`` is one node, so it keeps its input, and computes the sigmoid again in
+# backward.
 
 
 def by_hand(x):

@@ -6,8 +6,8 @@ saved_tensors_hooks: offload or compress activations
 
    Put ``with saved_tensors_hooks(pack, unpack):`` around the forward pass. ``pack`` gets a tensor that a node saves, and the
    graph keeps what it returns: a smaller copy, or a copy elsewhere. ``unpack`` turns it into a tensor again for backward.
-   ``save_on_cpu()`` is such a pair. Leave weights and integers alone, and do not return the tensor itself: that can leak. Hooks
-   switch off the check for changes in place.
+   ``save_on_cpu()`` is such a pair. Leave weights and integers alone, and return ``tensor.detach()`` instead of the tensor,
+   which can leak. Hooks switch off the check for changes in place.
 
 .. index::
    single: offload activations to the CPU; save_on_cpu
@@ -16,11 +16,10 @@ saved_tensors_hooks: offload or compress activations
 """
 
 # %%
-# The activations do not fit into memory
-# --------------------------------------
-# Your training runs out of memory, and much of that memory holds tensors that the graph keeps for backward. You can keep them
-# in fewer bits, on the CPU or on disk, and restore them when backward needs them. A training step that keeps its activations in
-# float16:
+# The activations need too much memory
+# ------------------------------------
+# Your training runs out of memory, because the graph keeps tensors for backward. You can keep them in fewer bits, on the CPU or
+# on disk, and restore them when backward needs them. A training step that keeps its activations in float16:
 
 import gc
 import itertools
@@ -52,11 +51,11 @@ def pack(tensor):
     if storage_of(tensor) in exists or tensor.dtype != torch.float32:
         return tensor.detach()
     sizes.append(tensor.nbytes)
-    return tensor.half()
+    return (tensor.half(),)  # a tuple says that this one was rounded
 
 
 def unpack(kept):
-    return kept.float() if kept.dtype == torch.float16 else kept
+    return kept[0].float() if isinstance(kept, tuple) else kept
 
 
 with saved_tensors_hooks(pack, unpack):
@@ -66,6 +65,10 @@ print(f"{sum(sizes) / 1e6:.1f} MB of activations kept as {sum(sizes) / 2e6:.1f} 
 
 # sphinx_gallery_start_ignore
 assert sum(sizes) == 2 * 4 * 2**20
+for _dtype in (torch.float16, torch.bfloat16):  # what is 16 bits already stays as it is
+    with saved_tensors_hooks(pack, unpack), torch.autocast("cpu", dtype=_dtype):
+        _loss = net(batch).float().square().mean()
+    torch.autograd.grad(_loss, [*net.parameters()])
 # sphinx_gallery_end_ignore
 
 # %%
@@ -170,15 +173,15 @@ assert torch.finfo(torch.float16).eps < torch.finfo(torch.bfloat16).eps
 # sphinx_gallery_end_ignore
 
 # %%
-# The forward pass computes in float32 as before, so the loss is the same. Backward computes with rounded numbers. bfloat16 has
-# a larger range than float16, and fewer bits for the digits.
+# The forward pass computes in float32 as before, so the loss is the same, but backward computes with rounded numbers. bfloat16
+# has a larger range than float16, and fewer bits for the digits.
 
 # %%
 # How a pair of hooks works
 # -------------------------
-# ``pack`` runs when a node saves a tensor, which is usually in forward. The node keeps what ``pack`` returns, here a Python
-# list. In backward, ``unpack`` gets that object back. It should return a tensor of the same shape, dtype and device, with equal
-# or similar values.
+# ``pack`` runs when a node saves a tensor, which is usually in forward. The node keeps what ``pack`` returns, such as the
+# Python list below. In backward, ``unpack`` gets that object back. It should return a tensor of the same shape, dtype and
+# device, with equal or similar values, which PyTorch does not check.
 
 
 def pack_as_list(tensor):
@@ -224,14 +227,14 @@ gc.freeze()  # gc.collect() below is fast then, and still looks at what is made 
 # sphinx_gallery_end_ignore
 
 # %%
-# The product saves both factors, so ``pack`` is called twice. The ``with`` must be around the forward pass; backward may run
-# outside of it. PyTorch does not compare the values.
+# The product saves both factors, so ``pack`` is called twice. The ``with`` must be around the forward pass, but backward may
+# run outside of it.
 
 # %%
 # Move saved tensors to the CPU, or to disk
 # -----------------------------------------
 # ``save_on_cpu`` is a pair of hooks: ``pack`` copies a tensor to the CPU's memory, ``unpack`` copies it back to its device. It
-# copies weights too. That frees no memory, since the weights stay on the device. On a CPU there is nothing to copy:
+# copies weights too, although they stay on the device. On a CPU there is nothing to copy:
 
 net, batch = network()
 with save_on_cpu():  # on a GPU: save_on_cpu(pin_memory=True)
@@ -302,8 +305,8 @@ assert len(_file.getvalue()) > w.nbytes
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the files stay until the folder is removed. To remove each as soon as its node is done, return an object that deletes the
-# file in ``__del__``.
+# The files stay until the folder is removed. To remove each as soon as its node is done, return an object that deletes the file
+# in ``__del__`` instead.
 
 # %%
 # Pack one tensor only
@@ -328,9 +331,9 @@ assert len(_events) == 1 and torch.equal(x.grad, x.exp())
 # What people get wrong
 # ---------------------
 # **Returning the tensor itself.** ``exp`` saves its own result. If ``pack`` returns that tensor, the tensor refers to its
-# ``grad_fn``, and the ``grad_fn`` to the tensor. ``backward()`` frees both. Without it, or with ``retain_graph=True``, they
-# stay, and ``gc.collect()`` does not help. An evaluation loop without ``no_grad`` then needs more memory with each step
-# (`pytorch#115255 <https://github.com/pytorch/pytorch/issues/115255>`__).
+# ``grad_fn``, and the ``grad_fn`` to the tensor. ``backward()`` frees both, but without it, or with ``retain_graph=True``, they
+# stay even after ``gc.collect()``. So an evaluation loop without ``no_grad`` needs more memory with each step (`pytorch#115255
+# <https://github.com/pytorch/pytorch/issues/115255>`__).
 
 
 def leaks(pack):
@@ -373,11 +376,11 @@ assert not _leaks_after(retain=False) and _leaks_after(retain=True)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``tensor.cpu()`` of a tensor on the CPU is the tensor itself, so ``save_on_cpu()`` leaks in the same way on a CPU. ``clone()``
-# is safe here, because it copies, and ``pack`` runs without recording. So is ``half()``, unless the tensor is float16 already.
+# ``tensor.cpu()`` of a tensor on the CPU is the tensor itself, so ``save_on_cpu()`` leaks in the same way on a CPU. So does
+# ``half()`` of a tensor that is float16 already. ``clone()`` copies, and ``pack`` runs without recording.
 #
 # **Relying on the check for changes in place.** Without hooks, the change below makes backward raise: a saved tensor was
-# :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. With hooks it does not check. If
+# :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. With hooks this check is off. So if
 # ``pack`` kept the same memory, the gradient is silently wrong:
 
 
@@ -416,8 +419,8 @@ assert _x.grad == 10  # a saved result, silently wrong too
 
 # %%
 # **Packing what should be left alone.** The hooks also get weights, buffers, positions and masks. A copy of a weight comes on
-# top of the weight, so ``pack`` above looks it up in ``exists``. Positions and row numbers are integers. In float16, not every
-# integer above 2048 exists, and here a gradient goes to the wrong row:
+# top of the weight, so ``pack`` above looks it up in ``exists``. Positions and row numbers are integers. float16 rounds some
+# integers above 2048, so a gradient goes to the wrong row:
 
 embedding = nn.Embedding(5000, 4)
 with saved_tensors_hooks(lambda t: t.half(), lambda kept: kept.long()):
@@ -443,7 +446,7 @@ assert _raised == [True]
 
 # %%
 # So test the dtype in ``pack``. Mind the range too: the largest number of float16 is 65504. A larger one becomes infinity, and
-# here the gradient of ``exp`` becomes infinity with it:
+# then so does the gradient of ``exp``:
 
 large = torch.tensor(12.0, requires_grad=True)
 for name in ("float16", "bfloat16"):
@@ -497,8 +500,8 @@ assert events == ["inner"] and _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# A pair does not apply to other threads that you start. ``torch.func.grad`` refuses to run inside it: *torch.func.{grad, vjp,
-# jacrev, hessian} don't yet support saved tensor hooks*.
+# A pair belongs to its thread. ``torch.func.grad`` refuses to run inside it: *torch.func.{grad, vjp, jacrev, hessian} don't yet
+# support saved tensor hooks*.
 
 # %%
 # Exercise
@@ -518,9 +521,9 @@ assert full == half == 4 * 2**20
 #
 # .. solution::
 #
-# The result of a ``Tanh`` is the input of the next ``Linear``. Both nodes save it, in the same memory. The hook is called twice
-# and makes two copies. A hook that remembers its copies returns the same one again. The dictionaries are weak, so a copy is
-# forgotten with the original or with its node.
+# The result of a ``Tanh`` is the input of the next ``Linear``. Both nodes save it, in the same memory, so the hook is called
+# twice and makes two copies. A hook that remembers its copies returns the same one again. The dictionaries are weak, so a copy
+# is forgotten with the original or with its node.
 
 copies = weakref.WeakKeyDictionary()
 

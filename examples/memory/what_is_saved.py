@@ -6,8 +6,8 @@ Saved tensors: what autograd keeps for backward
 
    Between forward and backward, the graph keeps tensors that derivatives need: an input (``log``), the result (``exp``,
    ``relu``) or a new tensor (a dropout mask). ``v + w`` keeps none. Count them with ``saved_tensors_hooks(pack, unpack)``,
-   each storage once. The hooks do not see what a custom Function stores as ``ctx.x``, nor what an inner pair of hooks
-   takes. The peak of memory can be higher than what is kept.
+   each storage once. The hooks miss what a custom Function stores as ``ctx.x``, and what an inner pair of hooks takes. The
+   peak of memory can be higher than what is kept.
 
 .. index::
    single: saved tensors; memory of an operation
@@ -17,8 +17,8 @@ Saved tensors: what autograd keeps for backward
 # %%
 # Why training needs more memory than inference
 # ---------------------------------------------
-# Under ``torch.no_grad()``, an intermediate result is freed once your code no longer refers to it. In training, the graph keeps
-# some of them for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
+# Under ``torch.no_grad()``, an intermediate result is freed once your code no longer refers to it. But in training, the graph
+# keeps some of them for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
 
 import sys
 
@@ -89,7 +89,7 @@ assert len(saved) == 3 and sum(sizes.values()) == 8_000_000
 
 # %%
 # ``exp`` saved its result, and the product saved both factors. One of those factors *is* the result of ``exp``, so three
-# tensors lie in two storages of 4 MB. Return ``tensor.detach()`` as here, and not ``tensor`` itself, which :ref:`can leak
+# tensors lie in two storages of 4 MB. Return ``tensor.detach()``, because ``tensor`` itself :ref:`can leak
 # <sphx_glr_gallery_memory_saved_tensor_hooks.py>`.
 
 # %%
@@ -300,7 +300,7 @@ in_place.astype(int)
 # - ``ReLU`` keeps its result, in place or not. The next ``Linear`` keeps the same tensor as its input. In place, the result
 #   needs no memory of its own, and the peak is lower by one tensor.
 # - ``LeakyReLU`` and ``ELU`` keep their input. In place they keep their result instead, which the next ``Linear`` keeps anyway.
-# - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, and you gain nothing here.
+# - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, so you gain nothing.
 #
 # So ``inplace=True`` `can lower the peak <https://github.com/pytorch/vision/issues/807>`__.
 
@@ -308,7 +308,7 @@ in_place.astype(int)
 # What the hooks do not see
 # -------------------------
 # A custom Function can keep a tensor as an :ref:`attribute of ctx
-# <sphx_glr_gallery_functions_context_methods.py>`. The hooks never get it, and the count is zero:
+# <sphx_glr_gallery_functions_context_methods.py>`, which the hooks never get. So the count is zero:
 
 
 class Square(torch.autograd.Function):
@@ -344,8 +344,7 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# If pairs of hooks are nested, only
-# the innermost pair gets the tensors.
+# If pairs of hooks are nested, then only the innermost pair gets the tensors.
 
 # %%
 # The rule in a chain of steps
@@ -374,11 +373,10 @@ del results
 # sphinx_gallery_end_ignore
 
 # %%
-# ``b`` is the result of ``exp`` and the input of ``sin``. Both nodes keep it, in one storage. No node keeps ``a``, ``c`` or
-# ``d``.
+# ``b`` is the result of ``exp`` and the input of ``sin``, so both nodes keep it, in one storage.
 #
-# A product needs its second factor for the gradient of the first, and the first for the gradient of the second. If one of them
-# requires no gradient, one tensor is enough:
+# A product needs its second factor for the gradient of the first, and the first for the gradient of the second. So if only one
+# of them requires a gradient, one tensor is enough:
 
 u = torch.rand(1000, 1000, requires_grad=True)
 print(measure(torch.mul, v, u)[1], "MB if both factors require a gradient")
@@ -496,10 +494,10 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 
 # %%
 # By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. Built in, it keeps its input, its
-# result and one number for each row of that matrix. That is the fused operation which PyTorch `chooses
-# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ here.
+# result and one number for each row of that matrix, because PyTorch `chooses
+# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ a fused operation.
 #
-# Measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
+# But measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
 
 # %%
 # What people get wrong
@@ -518,8 +516,8 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 #
 # .. solution::
 #
-# Save the input only, and compute the sigmoid a second time in backward. The price is that computation. With
-# :math:`s = \sigma(x)` the derivative is :math:`s \, (1 + x \, (1 - s))`.
+# Save the input only, then compute the sigmoid a second time in backward, which is the price. With :math:`s = \sigma(x)` the
+# derivative is :math:`s \, (1 + x \, (1 - s))`.
 
 
 class Silu(torch.autograd.Function):

@@ -10,16 +10,16 @@ Freeze layers: requires_grad_(False), batch norm and memory
 
 .. in-short::
 
-   ``model.body.requires_grad_(False)`` freezes a part of a model: backward does not fill the ``.grad`` of its parameters. Also
-   call ``model.body.eval()`` if the part has batch normalization or dropout, and ``optimizer.zero_grad()`` if it was trained
-   before. If a layer before the frozen one still learns, the gradient passes through the frozen layer. Then the frozen
-   convolutions and normalizations measured below still keep their input in memory.
+   ``model.body.requires_grad_(False)`` freezes a part of a model: its parameters get no gradient. Also call
+   ``model.body.eval()``, because batch and spectral normalization change their buffers in training, and
+   ``optimizer.zero_grad()`` if the part was trained before. If a layer before the frozen one still learns, the gradient passes
+   through the frozen layer. Then the frozen convolutions and normalizations measured below still keep their input in memory.
 """
 
 # %%
 # Train the head and leave the body as it is
 # ------------------------------------------
-# You have a trained body, put a new head on it, and want to train the head only:
+# You have a trained body and put a new head on it, so you want to train the head only:
 
 import torch
 from torch import nn
@@ -46,10 +46,10 @@ assert set(_optimizer.state) == set(head.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Neither the data nor the body requires grad, so the body is not recorded. You may pass all parameters to the optimizer:
-# Adam makes no state for a parameter that never had a gradient.
+# Nothing in the data or the body requires grad, so recording begins at the head. You may pass all parameters to the optimizer,
+# because Adam makes state only for parameters that had a gradient.
 #
-# A frozen layer with something to learn before it is a different case. Here each layer is one weight, and ``w2`` is frozen:
+# A frozen layer with something to learn before it is a different case. Each layer below is one weight, and ``w2`` is frozen:
 
 x = torch.tensor(0.5)
 w1, w2, w3 = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
@@ -73,8 +73,8 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # %%
 # Which frozen layers keep their input
 # ------------------------------------
-# Freezing often saves no activations. If something before the frozen layer learns, 8 of the 12 layers below keep as many
-# bytes for backward as before.
+# If something before the frozen layer learns, freezing often saves no activations: 8 of the 12 layers below keep as many bytes
+# for backward as before.
 #
 # .. how-measured:: A hook notes each tensor that is saved for backward; parameters and buffers are not counted.
 
@@ -221,21 +221,20 @@ tabulate_saved_bytes()
 # %%
 # - A ``Linear`` needs its input for the gradient of its weight only. The frozen one keeps only the weight (under autocast, a
 #   ``bfloat16`` copy of it).
-# - The convolutions, and batch normalization in ``eval()``, do not need their input for the gradient of the input. PyTorch
-#   saves it anyway. ``PReLU`` and the other normalizations do need it.
-# - Attention with ``need_weights=False``, as here, keeps the queries, the keys, the values and their result, each as large as
-#   the input. By default it keeps its weights instead of the result.
-# - An embedding has integer indices as its input, and no gradient passes to what comes before it.
+# - ``PReLU`` and most normalizations need their input for the gradient of the input. The convolutions, and batch normalization
+#   in ``eval()``, could do without, but PyTorch saves it anyway.
+# - Attention with ``need_weights=False``, as in this table, keeps the queries, the keys, the values and their result, each as
+#   large as the input. By default it keeps its weights instead of the result.
 #
-# If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. If you cannot,
+# If nothing before it learns, each frozen layer of this table keeps 0 bytes. So freeze from the input on. Otherwise,
 # :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` saves memory.
 
 # %%
 # Freeze a part of an embedding
 # -----------------------------
-# ``requires_grad`` belongs to the whole tensor. ``weight[:3].requires_grad_(False)`` freezes no row: it raises an error, or
-# under ``no_grad()`` changes nothing. A common workaround sets the gradient of the frozen rows to zero. Weight decay, which is
-# on by default in ``AdamW``, shrinks them anyway:
+# ``requires_grad`` belongs to the whole tensor, so ``weight[:3].requires_grad_(False)`` raises an error, or under ``no_grad()``
+# changes nothing. A common workaround sets the gradient of the frozen rows to zero. But weight decay, which is on by default in
+# ``AdamW``, shrinks them anyway:
 
 mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
 
@@ -278,15 +277,15 @@ assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. It is safer to give the optimizer
-# only what may change: a buffer for the old rows, a parameter for the new ones. (``cat`` copies the table in each forward
+# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. So give the optimizer only what
+# may change: copy the old rows into a buffer, and make the new ones a parameter. (``cat`` copies the table in each forward
 # pass.)
 
 
 class PartlyFrozen(nn.Module):
     def __init__(self, old, new):
         super().__init__()
-        self.register_buffer("old", old.detach())
+        self.register_buffer("old", old.detach().clone())
         self.new = nn.Parameter(new)
 
     def forward(self, ids):
@@ -305,6 +304,10 @@ _part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
 for _ in range(2):
     _part(torch.tensor([0, 3])).sum().backward()
 assert _whole.weight.grad is None and not _part.old.requires_grad
+_kept = _part.old.clone()
+nn.init.zeros_(_whole.weight)  # an optimizer may still move the old table
+assert torch.equal(_part.old, _kept) and _kept.any()
+assert _part.old.untyped_storage().nbytes() == _kept.nbytes
 assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
 # sphinx_gallery_end_ignore
 
@@ -349,15 +352,14 @@ assert measure_saved(_unfrozen, x) == (64 * 256 * 4, True)
 # sphinx_gallery_end_ignore
 
 # %%
-# You save gradients and optimizer state: 2,048 parameters learn instead of 65,536 weights. But ``A`` needs the input for its
-# gradient, so the graph keeps the input again, as it does for a ``Linear`` that learns.
+# You save gradients and optimizer state, because 2,048 parameters learn instead of 65,536 weights. But ``A`` needs the input
+# for its gradient, so the graph keeps the input again, as it does for a ``Linear`` that learns.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Batch normalization that still moves.** Its weight and bias are parameters. Its running statistics are buffers: by
-# default, a forward pass in ``train()`` updates them, without a gradient and without an optimizer (`pytorch#86590
-# <https://github.com/pytorch/pytorch/issues/86590>`__).
+# **Batch normalization that still moves.** Its weight and bias are parameters, but its running statistics are buffers. By
+# default, a forward pass in ``train()`` updates them (`pytorch#86590 <https://github.com/pytorch/pytorch/issues/86590>`__).
 #
 # .. how-measured:: This code takes one training step with each combination and compares the values before and after.
 
@@ -395,12 +397,20 @@ assert (table == "moves").to_numpy().tolist() == [
     [True, True, False, False],
     [False, False, False, False],
 ]
+_spectral = nn.utils.parametrizations.spectral_norm(nn.Linear(64, 64))
+_spectral.requires_grad_(False)
+for _training in (True, False):
+    _before = _spectral.train(_training).state_dict()
+    _before = {name: value.clone() for name, value in _before.items()}
+    _spectral(torch.randn(4, 64))
+    _same = [torch.equal(_before[n], v) for n, v in _spectral.state_dict().items()]
+    assert all(_same) is not _training
 # sphinx_gallery_end_ignore
 tabulate_batch_norm_steps()
 
 # %%
-# So you need both. And ``eval()`` does not last: the next ``model.train()`` sets the flag of each layer again. Call
-# ``eval()`` once, because a new module begins in training, and override ``train`` to keep the body in evaluation:
+# So you need both. But the next ``model.train()`` sets the flag of each layer again. Therefore call ``eval()`` once, because a
+# new module begins in training, and override ``train`` to keep the body in evaluation:
 
 
 class FineTuned(nn.Module):
@@ -440,8 +450,8 @@ assert not _plain[0].training and _plain.train()[0].training
 # sphinx_gallery_end_ignore
 
 # %%
-# **A gradient that was left behind.** The optimizers in the table skip a parameter whose ``.grad`` is ``None``. They do not
-# look at ``requires_grad``. So it matters what ``.grad`` is when you freeze in the middle of training.
+# **A gradient that was left behind.** Optimizers skip a parameter whose ``.grad`` is ``None``, whatever its ``requires_grad``
+# is. So it matters what ``.grad`` is when you freeze in the middle of training.
 #
 # .. how-measured:: This code takes a step, treats .grad in one of three ways, freezes the first layer and takes another step.
 
@@ -523,8 +533,7 @@ tabulate_moves()
 # Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
 # already. See :ref:`why None and zero differ <sphx_glr_gallery_differentiation_accumulation.py>`.
 #
-# **no_grad() around the frozen layer.** It cuts the graph in two, and no gradient gets through the block to what comes before
-# it:
+# **no_grad() around the frozen layer.** It cuts the graph in two, so layers before the block get no gradient either:
 
 first, middle, last = nn.Linear(20, 30), nn.Linear(30, 30), nn.Linear(30, 5)
 hidden = first(torch.randn(64, 20))
@@ -538,8 +547,8 @@ assert first.weight.grad is middle.weight.grad is None is not last.weight.grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **An attribute in place of the method.** A module has no ``requires_grad`` of its own. The assignment makes a new attribute,
-# and the parameters stay as they are. Use the method, which ends in an underscore:
+# **An attribute in place of the method.** On a module, the assignment only makes a new attribute, so the parameters stay as
+# they are. Use the method instead, which ends in an underscore:
 
 layer = nn.Linear(2, 2)
 layer.requires_grad = False
@@ -567,8 +576,8 @@ assert _layer.weight.requires_grad and not hasattr(nn.Linear(2, 2), "requires_gr
 #
 # .. solution::
 #
-# It does not. The optimizer has its own list, and the layer is not on it. ``add_param_group`` puts it there. It can have its
-# own learning rate.
+# It stays as it is, because the optimizer has its own list, without the layer. ``add_param_group`` puts it there, with its own
+# learning rate if you want.
 
 net = nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
 net[0].requires_grad_(False)

@@ -8,10 +8,10 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 
 .. in-short::
 
-   In ``with torch.no_grad():`` operations are not recorded: nothing is saved for backward, and no gradient passes. Use it
-   if a later loss uses the results. ``with torch.inference_mode():`` is stricter: new tensors from it cannot be saved
-   for a later ``backward()``. Use it for results that leave the program. ``enable_grad()`` turns recording on again inside
-   ``no_grad()``, but not inside ``inference_mode()``. Neither mode switches dropout off: call ``model.eval()``.
+   In ``with torch.no_grad():`` nothing is recorded or saved for backward. Use it for validation, and for values that a later
+   loss uses. ``with torch.inference_mode():`` is stricter: a later graph refuses to save the tensors that it makes. So use it
+   in a program that only predicts. ``enable_grad()`` turns recording on again inside ``no_grad()``, but not inside
+   ``inference_mode()``. Dropout stays on in both: see :doc:`Which switch do I want? </guide/which-switch>`.
 """
 
 # %%
@@ -64,10 +64,10 @@ for _mode in (torch.no_grad, torch.inference_mode):
 #      - the forward pass in training
 #    * - ``no_grad()``
 #      - no
-#      - your own update of a weight; a target or a cached value that a loss uses
+#      - validation; your own update of a weight; a target or a cached value that a loss uses
 #    * - ``inference_mode()``
-#      - no, and no later graph can save its results
-#      - validation, predictions
+#      - no, and a later graph cannot save its results
+#      - a program that only predicts
 #
 # To see what the last row means, make a tensor ``k`` in each of the blocks and use it after the block:
 #
@@ -145,13 +145,13 @@ assert not hasattr((w + torch.ones(4)).grad_fn, "_saved_other")
 tabulate_uses(torch.no_grad, torch.inference_mode)
 
 # %%
-# An inference tensor has no :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so autograd
-# could not tell if it was changed. That is why a graph does not save it. The product has to save ``k``, and the sum does not:
-# ``w * k`` raises, and ``w + k`` works. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways
-# out. You meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
+# An inference tensor lacks a :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, so autograd
+# could not tell if it was changed. Therefore a graph refuses to save it. ``w * k`` raises because the product has to save
+# ``k``, but ``w + k`` works. :ref:`The page on this message <sphx_glr_gallery_errors_inference_tensor.py>` has ways out. You
+# meet the last row in libraries that read ``_version`` (`k2#1210 <https://github.com/k2-fsa/k2/issues/1210>`__).
 #
-# Which is faster? Both skip the recording. For its new tensors, inference mode also skips version counters and the tracking of
-# views. :ref:`The page on the cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has the times.
+# Which is faster? Inference mode also skips version counters and the tracking of views: see :ref:`the times
+# <sphx_glr_gallery_profiling_cost_of_recording.py>`.
 
 # %%
 # Nested: which one wins
@@ -204,14 +204,14 @@ with torch.inference_mode(), torch.set_grad_enabled(True):
 tabulate_nested_blocks()
 
 # %%
-# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which ``enable_grad`` does
-# not turn off. ``inference_mode(False)`` does, and it also turns recording *on*, even in a ``no_grad`` block.
+# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which only
+# ``inference_mode(False)`` turns off. That also turns recording *on*, even in a ``no_grad`` block.
 
 # %%
 # As a block, as a decorator, as a call
 # -------------------------------------
-# The four in the title work in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
-# serves training and validation. It alone also works as a plain call:
+# The four in the title work in a ``with`` statement and as a decorator of a plain function. ``set_grad_enabled`` takes a flag,
+# so one piece of code serves training and validation. It also works as a plain call:
 
 
 def records():
@@ -268,8 +268,7 @@ assert _raised == [True] and records()
 # %%
 # What the modes leave alone
 # --------------------------
-# The modes decide what operations record for ``backward()``. You can still ask for the gradient of a new tensor. Each ``y`` is
-# made in a ``no_grad`` block and used after it:
+# You can still ask for the gradient of a new tensor. Each ``y`` is made in a ``no_grad`` block and used after it:
 #
 # .. how-measured:: This code makes y in a block and runs backward outside of it.
 
@@ -334,7 +333,7 @@ assert str(caught[0].message).startswith("volatile was removed")
 # %%
 # What people get wrong
 # ---------------------
-# **Calling torch.no_grad() without with.** On its own line it makes an object, and nothing is switched off:
+# **Calling torch.no_grad() without with.** On its own line it only makes an object:
 
 torch.no_grad()
 print("recorded?", records())
@@ -349,8 +348,8 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# **Building a model in inference mode.** Its parameters are inference tensors. This layer begins by transposing its weight.
-# That involves an inference tensor alone, so it is not recorded. The weight gets no gradient, and there is no error:
+# **Building a model in inference mode.** Its parameters are inference tensors. This layer first transposes its weight. That
+# involves an inference tensor alone, so it is not recorded, and the weight silently stays without a gradient:
 
 with torch.inference_mode():
     layer = torch.nn.Linear(4, 1)
@@ -381,12 +380,12 @@ assert _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Two ``Linear`` layers in a row raise: *Inference tensors cannot be saved for backward*. So does a convolution. Under
-# ``no_grad``, the same lines build a model that can be trained.
+# Two ``Linear`` layers in a row raise *Inference tensors cannot be saved for backward*, and so does a convolution. Build the
+# model outside of the block instead.
 
 # %%
-# **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So the slice
-# claims to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__):
+# **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So it claims
+# to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__):
 
 weights = torch.ones(4, requires_grad=True)
 with torch.no_grad():
@@ -407,7 +406,8 @@ for _view in _views:
 # sphinx_gallery_end_ignore
 
 # %%
-# ``weights.t()`` and ``weights.view(...)`` do the same. Write ``weights.detach()[:2]`` instead.
+# ``weights.t()`` and ``weights.view(...)`` do the same. For a constant, write ``weights.detach()[:2]`` instead. For a gradient,
+# take the slice outside of the block.
 #
 # **Yielding inside a block.** While this generator waits, its block is still open, and your loop runs in it:
 
@@ -437,6 +437,40 @@ def _rows():
         yield records()
 
 
+class _Pause:
+    def __await__(self):
+        yield
+
+
+def _run(coroutine):
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+
+
+for _mode in (torch.no_grad, torch.inference_mode):
+
+    @_mode()
+    async def _decorated():
+        return records()
+
+    async def _with_inside(mode=_mode):
+        with mode():
+            return records()
+
+    async def _await_inside(mode=_mode):
+        with mode():
+            await _Pause()
+
+    assert _run(_decorated()) and not _run(_with_inside())
+    _open = _await_inside()
+    _run(_open)
+    assert not records()  # whoever runs now is in the block
+    _run(_open)
+    assert records()
+
+
 for _recorded in _rows():
     assert not _recorded and records()
 # sphinx_gallery_end_ignore
@@ -444,7 +478,10 @@ for _recorded in _rows():
 # %%
 # Use the decorator ``@torch.no_grad()`` for a generator: recording is off inside, and back as it was at each ``yield``.
 #
-# **Expecting the mode in another thread.** A mode belongs to the thread that set it. A new thread starts with recording on:
+# **Decorating an async def.** The call makes a coroutine, and the mode is over before its body runs. So the body is recorded.
+# Write ``with`` in the body, around lines without ``await``: at an ``await``, other coroutines would run in the block.
+#
+# **Expecting the mode in another thread.** A mode belongs to the thread that set it, so a new thread starts with recording on:
 
 with torch.no_grad(), ThreadPoolExecutor() as pool:
     print("recorded?", pool.submit(records).result())
@@ -459,7 +496,7 @@ with torch.inference_mode(), ThreadPoolExecutor() as pool:
 # %%
 # Exercise
 # --------
-# ``saliency`` needs the gradient of a score with respect to its input. In a validation loop, it fails. Write a version that
+# ``saliency`` needs the gradient of a score with respect to its input, so it fails in a validation loop. Write a version that
 # works in ``no_grad``, in ``inference_mode``, and outside of both.
 
 

@@ -9,8 +9,8 @@ model.train() and model.eval(): what they change
 .. in-short::
 
    To evaluate, switch off two things: dropout and batch statistics with ``model.eval()``, and recording with
-   ``torch.no_grad()`` (or ``torch.inference_mode()``). Neither does the work of the other. Call ``model.train()`` before you
-   train again.
+   ``torch.no_grad()``. Call ``model.train()`` before you train again. Layers that you keep in ``eval()``, such as frozen batch
+   norm, then need ``eval()`` again. By purpose: :doc:`Which switch do I want? </guide/which-switch>`.
 
    .. code-block:: python
 
@@ -136,11 +136,10 @@ tabulate_effects()
 
 # %%
 # ``no_grad()`` and ``requires_grad_(False)`` decide the first two columns: is a graph built, and does ``.grad`` get a value?
-# ``train()`` and ``eval()`` decide the next three: do layers behave as in training? To evaluate, you want both kinds. People
-# asked before why they are not one switch (`pytorch#31361 <https://github.com/pytorch/pytorch/issues/31361>`__).
+# ``train()`` and ``eval()`` decide the next three: do layers behave as in training?
 #
-# The bytes depend on both. ``eval()`` halves them here, because there is no dropout mask and no separate result of dropout. In
-# the same network without dropout, ``eval()`` saves less than 2 percent.
+# The bytes depend on both. ``eval()`` halves them in this network, because the mask and the result of dropout fall away.
+# Without dropout it saves less than 2 percent.
 #
 # An ``LSTM``, a ``GRU`` or an ``RNN`` on cuDNN can run backward only after ``train()``: see :ref:`cudnn RNN backward can only
 # be called in training mode <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`.
@@ -148,7 +147,7 @@ tabulate_effects()
 # %%
 # Which layers change
 # -------------------
-# The rule: ``train()`` and ``eval()`` set the attribute ``training`` of a module and of the modules in it. Each layer decides
+# ``train()`` and ``eval()`` only set the attribute ``training`` of a module and of the modules in it. Then each layer decides
 # in its ``forward`` what to do with it. Below, each layer runs in both modes, with the same input and the same seed.
 #
 # .. how-measured:: This code compares the outputs and the buffers of copies of each layer.
@@ -314,7 +313,7 @@ def plot_running_mean(phases, course):
 
 
 # %%
-# ``eval()`` stops the statistics. ``no_grad()`` does not, because no gradient is needed to update them:
+# ``eval()`` stops the statistics. They go on under ``no_grad()``, because their update needs no gradient:
 
 phases = [
     ("train()", 40, 5.0, True, nullcontext),
@@ -336,9 +335,9 @@ assert course[-1] < 1 and len(course) == 80
 # eval() and no_grad() together: the fast path
 # --------------------------------------------
 # In ``eval()``, if no gradient is needed for the input and the weights, a Transformer layer may compute itself in one fused
-# operator. That is faster. But this operator reads ``linear1.weight`` and never calls ``linear1``. So an adapter that you put
-# there is left out without a message. (With the adapter of `peft#761 <https://github.com/huggingface/peft/issues/761>`__, there
-# is an error.)
+# operator. That is faster, but this operator reads ``linear1.weight`` instead of calling ``linear1``. So an adapter that you
+# put there is silently left out. (The adapter of `peft#761 <https://github.com/huggingface/peft/issues/761>`__ raises an
+# error.)
 
 
 class Adapted(nn.Module):  # as LoRA does it: a small trained part beside a layer
@@ -427,7 +426,7 @@ assert "does not support NestedTensor outside of its fast path" in _messages[1]
 # %%
 # What people get wrong
 # ---------------------
-# **Validating under no_grad() alone.** Batch normalization still uses the batch. So the answer for one sample depends on the
+# **Validating under no_grad() alone.** Batch normalization still uses the batch, so the answer for one sample depends on the
 # other samples of its batch:
 
 
@@ -455,8 +454,8 @@ for _training in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Leaving eval() on.** A function that validates sets the flag, and the next epoch trains without dropout and with old
-# statistics. There is no error and no warning:
+# **Leaving eval() on.** A function that validates sets the flag, and then the next epoch silently trains without dropout and
+# with old statistics:
 
 
 def validate(model, x):
@@ -493,10 +492,11 @@ assert torch.equal(model(x), model(x))  # no dropout
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``model.train()`` at the top of each epoch. (In training, :ref:`a batch of one sample
+# Call ``model.train()`` at the top of each epoch. If a part is frozen, :ref:`its batch norm needs eval() again
+# <sphx_glr_gallery_modes_freezing.py>`. (In training, :ref:`a batch of one sample
 # <sphx_glr_gallery_errors_one_value_per_channel.py>` is an error for batch normalization.)
 #
-# **Dropout as a function.** ``F.dropout`` knows no module. It drops unless you pass the flag on (`pytorch#26338
+# **Dropout as a function.** ``F.dropout`` belongs to no module, so it drops unless you pass the flag on (`pytorch#26338
 # <https://github.com/pytorch/pytorch/issues/26338>`__):
 
 
@@ -523,33 +523,42 @@ assert 0 in always and flagged.tolist() == [1.0] * 8
 #
 # .. solution::
 #
-# You can set the flag of a part of the model: first ``train()`` for all of it, so that dropout of every kind is on, also inside
-# an LSTM. Then ``eval()`` for the layers with running statistics. At the end each module gets back the flag that it had.
+# Take a copy, so that the model stays as it is. Set its flags one by one, because a model may override ``train()`` to keep a
+# part in ``eval()``. All modules are in training, so dropout of every kind is on, also inside an LSTM. But batch and spectral
+# normalization are in evaluation, since they write into buffers in training.
+
+
+NORMS = nn.modules.batchnorm._NormBase, nn.utils.parametrizations._SpectralNorm
 
 
 @torch.no_grad()
 def spread(model, x):
-    flags = {module: module.training for module in model.modules()}
-    model.train()
-    for module in flags:
-        if isinstance(module, nn.modules.batchnorm._NormBase):
-            module.eval()
-    predictions = torch.stack([model(x) for _ in range(100)])
-    for module, flag in flags.items():
-        module.training = flag
-    return predictions.std(dim=0)
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        module.training = not isinstance(module, NORMS)
+    return torch.stack([model(x) for _ in range(100)]).std(dim=0)
 
 
-model = make_network()
-before = copy.deepcopy(model[1].state_dict())
-deviation = spread(model, torch.ones(1, 20))
+deviation = spread(make_network(), torch.ones(1, 20))
 
 print(deviation)
 assert (deviation > 0).all() and not deviation.requires_grad
-assert all(torch.equal(before[key], now) for key, now in model[1].state_dict().items())
-assert all(module.training for module in model.modules())
+
 
 # sphinx_gallery_start_ignore
+class _FineTuned(nn.Sequential):
+    def train(self, mode=True):
+        super().train(mode)
+        self[0].eval()
+        return self
+
+
+assert (spread(_FineTuned(nn.Dropout()).eval(), torch.ones(1, 20)) > 0).any()
+_spectral = nn.utils.parametrizations.spectral_norm(nn.Linear(64, 4))
+assert not spread(nn.Sequential(_spectral), torch.randn(1, 64)).any()
+assert isinstance(nn.SyncBatchNorm(4), NORMS) and isinstance(
+    nn.InstanceNorm2d(4), NORMS
+)
 _convolution = nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.Dropout2d(), nn.Flatten()
 _layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, batch_first=True)
 for _model, _x in (
@@ -559,8 +568,8 @@ for _model, _x in (
 ):
     if isinstance(_model, nn.ModuleList):
         _model.forward = lambda x, lstm=_model[0]: lstm(x)[0]
-    _before = copy.deepcopy(_model.state_dict())
-    assert (spread(_model, _x) > 0).any()
+    _before, _mode = copy.deepcopy(_model.state_dict()), _model.training
+    assert (spread(_model, _x) > 0).any() and _model.training == _mode
     assert all(torch.equal(_before[key], t) for key, t in _model.state_dict().items())
 # sphinx_gallery_end_ignore
 

@@ -5,15 +5,15 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 .. in-short::
 
    In a forward pass, autograd's bookkeeping is work for each operation, whatever the size of your tensors. So it shows where
-   they are tiny. What grows with them is the memory: results are kept for backward, and on a CPU new memory can cost time too.
-   For evaluation write ``with torch.inference_mode():``. Anomaly mode stores a Python stack for each node: switch it on for
-   the run that fails, and off again.
+   they are tiny. What grows with them is the memory, because results are kept for backward, and on a CPU new memory can cost
+   time too. For validation write ``with torch.no_grad():``; ``inference_mode()`` saves a little more in a program that only
+   predicts. Anomaly mode stores a Python stack for each node, so switch it on only for the run that fails.
 """
 
 # %%
 # The problem: is autograd slowing me down?
 # -----------------------------------------
-# Would ``no_grad`` make your evaluation faster? Here is the fastest of 300 runs of ten small layers:
+# Would ``no_grad`` make your evaluation faster? The fastest of 300 runs of ten small layers:
 
 # varies: Times depend on the machine and its load.
 
@@ -187,7 +187,7 @@ assert not _tracked
 
 # %%
 # On the left a matrix has 4 numbers, and the time is mostly what PyTorch needs to call an operation at all. So you see what
-# each way adds. On the right a matrix product takes 33 million floating point operations, and what is added is a smaller part.
+# each way adds. On the right a matrix product takes 33 million floating point operations, so what is added is a smaller part.
 # ``inference_mode`` leaves out more than ``no_grad``: its tensors have :ref:`no version counter
 # <sphx_glr_gallery_modes_grad_modes.py>`.
 
@@ -295,13 +295,13 @@ tabulate_counts()
 # in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
 #
 # Some functions compute differently when they are recorded. ``max_pool1d`` then also notes where each maximum was. In eval
-# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, and many when it is recorded.
+# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, but many when it is recorded.
 
 # %%
 # Backward costs more than recording
 # ----------------------------------
-# The gradient of one matrix product takes two products, one for each factor. Here the first layer takes one, because its input
-# does not require grad:
+# The gradient of one matrix product takes two products, one for each factor. The first layer takes one, because its input is
+# data:
 
 x, w = make_matrices(4)
 result, in_forward = count_operators(lambda: forward(x, w).sum())
@@ -342,12 +342,12 @@ assert not kept
 # sphinx_gallery_end_ignore
 
 # %%
-# All ten results are kept. Under ``no_grad`` nothing is: :ref:`memory by mode <sphx_glr_gallery_memory_memory_by_mode.py>`.
-# With large tensors, that is the main reason to use it.
+# All ten results are kept, but under ``no_grad`` none of them. With large tensors, that is the main reason to use it: see
+# :ref:`memory by mode <sphx_glr_gallery_memory_memory_by_mode.py>`, or :doc:`which switch to use </guide/which-switch>`.
 #
-# **Expecting no difference in time with large tensors.** A matrix product is much work. An element-wise product is little, so
-# you see what memory costs. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory
-# each time:
+# **Expecting equal times with large tensors.** A matrix product is much work, but an element-wise product is little, so you see
+# what memory costs. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory each
+# time:
 
 x, w = make_matrices(1024)
 
@@ -376,8 +376,8 @@ assert ten_products(nullcontext) == 10 > ten_products(torch.no_grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting no_grad to help where nothing is recorded.** An operation is recorded only if one of its inputs requires grad.
-# With a frozen weight, and data as input, none does:
+# **Expecting no_grad to help where nothing is recorded.** An operation is recorded only if one of its inputs requires grad. A
+# frozen weight and data do not:
 
 x, w = make_matrices(4)
 result = forward(x, w.requires_grad_(False))
@@ -440,7 +440,7 @@ assert not torch.is_anomaly_enabled()
 #
 # .. solution::
 #
-# The batch. ``inference_mode`` takes a part off the cost of each operator; the batch takes away 31 of 32 operators.
+# The batch. ``inference_mode`` takes a part off the cost of each operator, but the batch takes away 31 of 32 operators.
 
 _, w = make_matrices(4)
 samples = torch.randn(32, 4)

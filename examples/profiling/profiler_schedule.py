@@ -5,8 +5,8 @@ Profile a training loop: schedule, prof.step() and record_function
 .. in-short::
 
    To record a few steps of a long loop, pass ``schedule=torch.profiler.schedule(wait=1, warmup=1, active=2, repeat=1)`` to
-   ``profile`` and call ``prof.step()`` after each step. Name parts: ``with record_function("forward"):``. Without
-   ``prof.step()`` the schedule does not move on. By default each cycle replaces the events of the cycle before: read them in
+   ``profile`` and call ``prof.step()`` after each step, because that moves the schedule on. Name parts: ``with
+   record_function("forward"):``. By default each cycle replaces the events of the cycle before, so read them in
    ``on_trace_ready``.
 
 .. index::
@@ -235,9 +235,9 @@ assert _picked["aten::index"] == 2 and "aten::select" not in _picked
 # For the next batch, the loader picks 128 samples one by one with 256 calls of ``aten::select``, and stacks them.
 # ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
 #
-# CPU total does not count :ref:`the work of a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>`. And the profiler adds time to
-# each recorded call, so a part with many short calls looks longer than it is. Before you change code, measure with
-# :ref:`a benchmark <sphx_glr_gallery_profiling_benchmarking.py>`.
+# CPU total leaves out :ref:`the work of a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>`. And the profiler adds time to each
+# recorded call, so a part with many short calls looks longer than it is. Therefore measure with :ref:`a benchmark
+# <sphx_glr_gallery_profiling_benchmarking.py>` before you change code.
 
 # %%
 # Bytes: what each part allocates and frees
@@ -286,8 +286,8 @@ pd.Series(rows, name="bytes").to_frame()
 # - The whole step is 0: it frees as much as it allocates. If this number is positive in each step, look for tensors that your
 #   loop keeps.
 #
-# What was allocated before the recording is not counted when it is freed. So the first active step looks different, and so does
-# a loop that replaces old tensors in a buffer.
+# Memory that was allocated before the recording is left out when it is freed. So the first active step looks different, and so
+# does a loop that replaces old tensors in a buffer.
 
 # %%
 # Shapes: one row for each kind of input
@@ -319,8 +319,8 @@ del row
 
 # %%
 # The second layer needs two products: for the gradient of its input, of shape (128, 256), and for that of its weight,
-# (10, 256). The first layer needs one, for its weight: its input requires no gradient. Without ``record_shapes=True`` there
-# is no error: the shapes are empty, and all nine calls are in one row.
+# (10, 256). The first layer needs one, for its weight, because its input is data. Without ``record_shapes=True`` the shapes are
+# silently empty, and all nine calls are in one row.
 
 # %%
 # What people get wrong
@@ -351,7 +351,7 @@ def run_ten_steps(title, plan, mark=True, **options):
 
 
 # %%
-# **Forgetting prof.step().** Then step 0 does not end, and its action is in force for the whole loop:
+# **Forgetting prof.step().** Then step 0 goes on, so its action is in force for the whole loop:
 
 run_ten_steps("wait=1, warmup=1", schedule(wait=1, warmup=1, active=2), mark=False)
 run_ten_steps("wait=0, warmup=1", schedule(wait=0, warmup=1, active=2), mark=False)
@@ -373,11 +373,10 @@ assert {str(entry.message) for entry in caught} == {_warning}
 # sphinx_gallery_end_ignore
 
 # %%
-# In the first case the profiler did not start. In the second the table is empty. In the third all ten steps are recorded as
-# one.
+# In the first case the profiler stayed off. In the second the table is empty. In the third all ten steps are recorded as one.
 #
 # **Reading the results after the loop.** Each cycle replaces the events of the cycle before. Two cycles record four steps, or
-# eight calls. After the loop, only the last cycle is left:
+# eight calls, but after the loop, only the last cycle is left:
 
 # sphinx_gallery_start_ignore
 import textwrap

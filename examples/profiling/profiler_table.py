@@ -6,8 +6,9 @@ How to read the torch.profiler table: Self CPU and CPU total
 
    Run a few steps inside ``with torch.profiler.profile() as prof:``, then
    ``print(prof.key_averages().table(sort_by="self_cpu_time_total"))``. *Self CPU* is the time in the operator itself. *CPU
-   total* includes the operators that it called. Sort by self to find where the time goes. Do not add up CPU total: it counts
-   the same time several times. Let the first steps pass before you record. For kernels on a GPU, read the CUDA columns.
+   total* includes the operators that it called. So sort by self to find where the time goes. Do not add up CPU total, because
+   it counts the same time several times. Let the first steps pass before you record. For kernels on a GPU, read the CUDA
+   columns.
 
 .. index::
    single: profiler; Self CPU and CPU total
@@ -95,8 +96,8 @@ for _sort in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
 # - **Self CPU %** and **CPU total %**: both are shares of the sum of the whole *Self CPU* column. The profiler prints that sum
 #   below the table as *Self CPU time total*.
 #
-# Time that Python spends between two operators is in no row. To see it, put the code into ``with record_function("my part"):``,
-# which makes a row for it.
+# Time that Python spends between two operators is missing. To see it, put the code into ``with record_function("my part"):``,
+# because that makes a row for it.
 #
 # In Python, a row has ``self_cpu_time_total``, ``cpu_time_total`` and ``cpu_time`` (the average), in microseconds, and
 # ``count``. You can also pass these names to ``sort_by``.
@@ -124,7 +125,7 @@ def find_last(name):
 
 
 # %%
-# Here is the last convolution of a forward pass, opened down to the bottom:
+# The last convolution of a forward pass, opened down to the bottom:
 
 # varies: Times depend on the machine. Which kernel computes the convolution depends on the processor.
 
@@ -143,15 +144,14 @@ del event, children
 # %%
 # Self is total minus the totals of the direct children.
 #
-# ``aten::conv2d`` calls ``aten::convolution``, and an operator further down does the arithmetic. Its time is in the total of
-# ``aten::conv2d``, not in the self time. So sort by *self* to find where the time is spent, and by *total* to find which call
-# of yours spent it.
+# ``aten::conv2d`` calls ``aten::convolution``, but an operator further down does the arithmetic. Its time is only in the total
+# of ``aten::conv2d``. So sort by *self* to find where the time is spent, and by *total* to find which call of yours spent it.
 
 # %%
 # The counts follow from the model
 # --------------------------------
-# Times change from run to run. Counts do not: each follows from the model and the number of steps. Take ResNet-18, as
-# ``torchvision`` has it:
+# Times change from run to run, but counts follow from the model and the number of steps. Take ResNet-18, as ``torchvision`` has
+# it:
 
 
 class Block(nn.Module):
@@ -353,8 +353,8 @@ assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in by_name)
 # %%
 # What people get wrong
 # ---------------------
-# **Adding up CPU total.** The time of a call is also part of the total of its parent, of its parent's parent, and so on. *Self
-# CPU* counts it once. This run used one thread, so the sum of *Self CPU* is below the time on the clock:
+# **Adding up CPU total.** The time of a call is also part of the total of its parent, of its parent's parent, and so on. But
+# *Self CPU* counts it once. This run used one thread, so the sum of *Self CPU* is below the time on the clock:
 
 # varies: Times depend on the machine and its load.
 
@@ -404,11 +404,37 @@ assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``sort_by="self_cuda_time_total"`` raises no error here, although nothing ran on a GPU: all values are 0, and the rows stay
-# unsorted.
+# If nothing ran on a GPU, ``sort_by="self_cuda_time_total"`` silently leaves the rows unsorted, because all values are 0.
 #
-# **Starting a thread inside the block.** By default the profiler follows the thread of its ``with`` block. Here the step runs
-# in another thread, and the table stays empty:
+# **Reading select and as_strided as work.** They only make a view, and ``as_strided`` is part of each ``t`` and ``expand``.
+# Many calls of ``select`` often come from a loop over a tensor, in your code or in a ``DataLoader``. So let one operator do it
+# instead:
+
+numbers = torch.ones(100)
+for name, add_up in {"sum(numbers)": sum, "numbers.sum()": torch.sum}.items():
+    with profile(activities=[ProfilerActivity.CPU]) as prof_sum:
+        add_up(numbers)
+    calls = {row.key: row.count for row in prof_sum.key_averages()}
+    views = [calls.get(f"aten::{view}", 0) for view in ("select", "as_strided")]
+    print(f"{name:<14} {views[0]} select, {views[1]} as_strided")
+
+# sphinx_gallery_start_ignore
+assert "aten::select" not in calls and calls["aten::sum"] == 1
+with profile(activities=[ProfilerActivity.CPU]) as _prof:
+    sum(numbers)
+_calls = {row.key: row.count for row in _prof.key_averages()}
+assert (
+    _calls["aten::select"] == _calls["aten::add"] == 100 == _calls["aten::as_strided"]
+)
+for _view in (lambda t: t.t(), lambda t: t.expand(2, 3, 4), lambda t: t[0]):
+    with profile(activities=[ProfilerActivity.CPU]) as _prof:
+        _view(torch.ones(3, 4))
+    assert "aten::as_strided" in {row.key for row in _prof.key_averages()}
+# sphinx_gallery_end_ignore
+
+# %%
+# **Starting a thread inside the block.** By default the profiler follows the thread of its ``with`` block. So if the step runs
+# in another thread, the table stays empty:
 
 with profile(activities=[ProfilerActivity.CPU]) as prof_thread:
     thread = threading.Thread(target=step)
@@ -437,7 +463,7 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 # %%
 # Open the profiler in the thread that does the work.
 #
-# **Judging by the first step.** It may do work that no later step repeats, such as making the buffers of Adam. Let it pass, as
+# **Judging by the first step.** It may do work that happens only once, such as making the buffers of Adam. So let it pass, as
 # :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` does.
 #
 # **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
@@ -484,8 +510,8 @@ assert profile().activities == _default
 # %%
 # Exercise
 # --------
-# The table of ResNet-18 has a row ``aten::add_``, an addition in place, with 56 calls. The code above adds no tensor in
-# place. Where do the 56 calls come from? Each recorded call knows its ``cpu_parent``.
+# The table of ResNet-18 has a row ``aten::add_``, an addition in place, with 56 calls. But the code above has no such line.
+# Where do the 56 calls come from? Each recorded call knows its ``cpu_parent``.
 #
 # .. solution::
 #
@@ -506,8 +532,8 @@ assert parents == {"no parent": 40, ENGINE + "ConvolutionBackward0": 16}
 # sphinx_gallery_end_ignore
 
 # %%
-# The other 40 are 20 in each step. In training mode, each batch norm of this model adds 1 to its counter
-# ``num_batches_tracked``. In evaluation mode it does not, and only the 8 remain.
+# The other 40 are 20 in each step, because in training mode, each batch norm of this model adds 1 to its counter
+# ``num_batches_tracked``. So in evaluation mode only the 8 remain.
 
 model.eval()
 with profile(activities=[ProfilerActivity.CPU]) as prof_eval:

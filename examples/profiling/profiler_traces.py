@@ -20,7 +20,7 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 # %%
 # When did each operator run?
 # ---------------------------
-# A table adds up all calls of an operator. A trace has each recorded call with its time. It shows gaps, the peak of
+# A table adds up all calls of an operator. But a trace has each recorded call with its time, so it shows gaps, the peak of
 # memory, and which forward operator made which backward node. Write one for a training step, after some steps to warm up:
 
 # varies: How many events there are depends on the processor.
@@ -270,10 +270,10 @@ del op, names
 # sphinx_gallery_end_ignore
 
 # %%
-# The number in parentheses is the line where the function ``step`` begins, not the line of the call.
+# The number in parentheses is the line where the function ``step`` begins.
 #
-# The three products ``aten::mm`` ran inside ``loss.backward()``, so no layer is around them. With the private option, each of
-# them has a stack: that of the forward operator that made its node.
+# The three products ``aten::mm`` ran inside ``loss.backward()``, so no layer is around them. But with the private option, each
+# of them has a stack: that of the forward operator that made its node.
 
 verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
 options = {"with_stack": True, "experimental_config": verbose}
@@ -326,14 +326,14 @@ del operator, node, number
 # sphinx_gallery_end_ignore
 
 # %%
-# Both ends have the same *sequence number*. Autograd counts the nodes that it makes, and the profiler notes the count.
-# ``AccumulateGrad`` has no link: it belongs to a parameter and has no such number. ``aten::linear`` has none either: here it
-# makes no node itself. It calls ``aten::t``, the transpose of the weight, and ``aten::addmm``, and these make nodes.
+# Both ends have the same *sequence number*, because autograd counts the nodes that it makes, and the profiler notes the count.
+# ``AccumulateGrad`` belongs to a parameter and lacks such a number, so it has no link. ``aten::linear`` has none either,
+# because the nodes are made by ``aten::t``, the transpose of the weight, and by ``aten::addmm``, which it calls.
 
 # %%
 # The peak of memory
 # ------------------
-# A table of sums cannot show a peak. In the trace, each allocation and each release is an event. Add them up in the order of
+# A table of sums hides the peak. But in the trace, each allocation and each release is an event, so add them up in the order of
 # time.
 #
 # .. how-measured:: This code draws the sum of the bytes over time, and marks its highest point.
@@ -394,9 +394,9 @@ assert 136_200 <= _before[-1] <= 136_210
 # sphinx_gallery_end_ignore
 
 # %%
-# The model and the input were there before and are not counted. At the peak, 393,216 bytes are three tensors of the shape of
+# The model and the input were there before, so they are left out. At the peak, 393,216 bytes are three tensors of the shape of
 # the hidden layer: the result of ReLU, which its node has saved, the gradient that came in, and the gradient that is being
-# computed. At the end the gradients of the parameters are left.
+# computed. At the end only the gradients of the parameters are left.
 
 # %%
 # What people get wrong
@@ -446,7 +446,7 @@ assert Path(path + ".txt").stat().st_size == 0
 #
 # .. solution::
 #
-# The product runs inside a node. The link leads from the node to its forward operator, and around that is the module.
+# The product runs inside a node. So the link leads from the node to its forward operator, and around that is the module.
 
 ops = select_kind(stack_events, "cpu_op")
 modules = [call for call in python if call["name"].startswith("nn.Module")]
@@ -468,7 +468,7 @@ del op, node, operator
 assert [layer[-8:] for layer in layers] == ["Linear_1", "Linear_1", "Linear_0"]
 
 # %%
-# The second layer needs two products, for its input and its weight. The first needs one: ``x`` requires no gradient.
+# The second layer needs two products, for its input and its weight. The first needs one, because ``x`` is data.
 
 # %%
 # See also

@@ -35,7 +35,7 @@ assert x.tolist() == [[5, 0, 0], [0, 0, 0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# The 5 is in ``x``, and the 7 is not. Some calls depend on how ``x`` lies in memory, so the table has three ``x`` with the same
+# Only the 5 is in ``x``. Some calls depend on how ``x`` lies in memory, so the table has three ``x`` with the same
 # 4 by 6 numbers of ``float32``: stored *by rows*, with the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``,
 # *by columns* ``(1, 4)``, as a transpose is, and *with gaps* ``(12, 2)``, as every second column of a wider tensor is.
 #
@@ -116,11 +116,11 @@ tabulate_writes()
 # %%
 # Why some answers depend on strides
 # ----------------------------------
-# A result can share memory if an offset and one step (stride) for each dimension describe it, and no step is negative. A slice
-# is such a result. ``x.flip(0)`` would need a negative step, so it copies. A list of indices can pick in any
-# order, so PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
+# A result can share memory if an offset and one step (stride) for each dimension describe it. A slice is such a result.
+# ``x.flip(0)`` would need a negative step, which PyTorch lacks, so it copies. A list of indices can pick in any order, so
+# PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
 #
-# - ``view`` raises an error where no steps fit. ``reshape`` and ``flatten`` copy there.
+# - Where steps cannot describe the new shape, ``view`` raises an error, but ``reshape`` and ``flatten`` copy.
 # - ``contiguous`` and ``ravel`` want rows without gaps. They also copy the ``x`` with gaps, where a step of 2 would fit.
 #
 # One number, expanded to a million, shows how much that can cost:
@@ -137,7 +137,7 @@ assert make("with gaps").view(24).stride() == (2,)
 # sphinx_gallery_end_ignore
 
 # %%
-# The index decides, too. An ``int64`` tensor with no dimension counts as a number. A boolean one is a mask:
+# The index decides, too. A tensor without dimensions counts as a number if it is ``int64``, but as a mask if it is boolean:
 
 
 def same_storage(a, b):
@@ -156,11 +156,11 @@ assert [same_storage(x, x[_i]) for _i in _indices] == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# clone keeps the order of the strides, contiguous does not
-# ---------------------------------------------------------
-# ``x.t().clone()`` has new memory, and the order of its strides is that of ``x.t()``. ``x.t().contiguous()`` is sorted by rows.
-# The figure walks through each tensor, row after row, and shows where in its storage each element lies. A contiguous tensor is
-# a straight line.
+# clone keeps the order of the strides, contiguous sorts by rows
+# --------------------------------------------------------------
+# ``x.t().clone()`` has new memory, and its strides have the order of those of ``x.t()``. ``x.t().contiguous()`` is sorted by
+# rows. The figure walks through each tensor, row after row, and shows where in its storage each element lies. So a contiguous
+# tensor is a straight line.
 #
 # .. how-measured:: This code draws each tensor's elements, in reading order, over their places in its storage.
 
@@ -215,7 +215,7 @@ assert _t.clone(memory_format=torch.contiguous_format).stride() == (4, 1)
 #
 # The gradient passes through both
 # --------------------------------
-# Whether a call copies does not decide whether autograd records it. This view and this copy are both recorded:
+# Autograd records views and copies alike:
 
 x = torch.ones(2, 3, requires_grad=True)
 view = x.t()
@@ -235,14 +235,14 @@ assert same_storage(_d, x) and not _d.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``detach()`` shares memory too, and is not recorded. For a copy outside the graph write
+# ``detach()`` shares memory too, but leaves the graph. For a copy outside the graph write
 # :ref:`x.detach().clone() <sphx_glr_gallery_tensors_detach_clone_data.py>`.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Writing through reshape or flatten.** This function should clear the first six elements. For a transposed tensor it clears a
-# copy, without an error:
+# **Writing through reshape or flatten.** This function should clear the first six elements, but for a transposed tensor it
+# silently clears a copy:
 
 
 def clear_six(matrix):
@@ -259,7 +259,7 @@ assert (a == 0).sum() == 6 and (b == 0).sum() == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``view(-1)`` where you mean to write. It shares memory, or it :ref:`raises an error
+# Where you mean to write, use ``view(-1)`` instead. It shares memory, or it :ref:`raises an error
 # <sphx_glr_gallery_errors_view_not_compatible.py>`.
 #
 # **Writing through two pairs of brackets.** ``x[mask]`` is a copy, so a second pair writes into the copy. Put both indices into
@@ -281,7 +281,7 @@ assert (_x == 1).all() and x.tolist() == [[1, 0], [1, 1], [1, 0]]
 
 # %%
 # **Taking a conversion for a copy.** ``x.float()``, ``x.to("cpu")`` and ``x.cpu()`` return ``x`` itself if there is nothing to
-# convert. Here the line ``x /= 255`` changes the tensor of the caller if that is ``float32`` already:
+# convert. So the line ``x /= 255`` changes the tensor of the caller if that is ``float32`` already:
 
 
 def scaled(x):
@@ -312,8 +312,8 @@ assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
 # ``nn.Identity`` also return their input itself.
 #
 # **Comparing data_ptr().** It is the address of the first element, so a slice that starts elsewhere differs. Comparing storages
-# is better, but two halves of ``x`` have one storage, and a write into one half is not seen in the other. ``np.shares_memory``
-# looks at the elements:
+# is better, but two halves of ``x`` have one storage, although a write into one half leaves the other alone.
+# ``np.shares_memory`` looks at the elements (of detached tensors on the CPU):
 
 x = torch.zeros(6)
 top, bottom = x[:3], x[3:]

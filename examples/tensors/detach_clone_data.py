@@ -4,17 +4,17 @@ detach, clone, .data, item, deepcopy: which one to use
 
 .. in-short::
 
-   ``t.detach()`` gives you the values without history: no gradient passes through it. It shares the memory of ``t``.
-   ``t.clone()`` has its own memory, and the gradient passes. For an independent copy, write ``t.detach().clone()``. For one
-   number, write ``loss.item()``; on a GPU it waits until the number is computed. Do not write through ``t.data``: autograd
-   does not notice it, and the gradient can be wrong without an error.
+   ``t.detach()`` gives you the values without history, so it stops the gradient. It shares the memory of ``t``. ``t.clone()``
+   has its own memory, and the gradient passes. For an independent copy, write ``t.detach().clone()``. For one number, write
+   ``loss.item()``; on a GPU it waits until the number is computed. Do not write through ``t.data``: autograd overlooks it, so
+   the gradient can be silently wrong.
 """
 
 # %%
 # Which one do I want?
 # --------------------
 # You want the values of ``t``, a result in the middle of your network, for a report, a target or an attack. Three of these
-# eight calls let you make a gradient wrong without an error:
+# eight calls let you make a gradient silently wrong:
 #
 # .. how-measured:: This code asks four questions of each call. Hooks tell if what exp saved is kept when only y is left.
 
@@ -108,8 +108,8 @@ def answers(call):
 table = pd.DataFrame({name: answers(call) for name, call in CALLS.items()}).T
 
 # %%
-# Here ``t = torch.exp(w)``, and ``y`` is what the call returns. The third column is about backward of ``t`` after a write
-# into ``y``:
+# ``t = torch.exp(w)``, and ``y`` is what the call returns. The third column is about backward of ``t`` after a write into
+# ``y``:
 
 import copy
 import sys
@@ -147,12 +147,12 @@ for _t in (_many, _many[0], _many.expand(2, 3), _many.to(torch.cfloat)):
 table.rename_axis(columns="y")
 
 # %%
-# - **To stop the gradient at one tensor**: ``t.detach()``. It shares memory with ``t``, so do not write into it.
+# - **To stop the gradient at one tensor**: ``t.detach()``. It shares memory with ``t``, so only read it.
 # - **A copy that the gradient passes through**: ``t.clone()``.
 # - **An independent copy**: ``t.detach().clone()``.
-# - **A number for a log**: ``loss.item()``. A Python number has no graph.
+# - **A number for a log**: ``loss.item()``.
 # - **An array**: ``t.detach().numpy()`` shares memory too. Use ``t.detach().cpu().numpy().copy()`` if you will write into it.
-# - **To record nothing in a whole block**: ``with torch.no_grad():``.
+# - **To record nothing in a whole block**: ``with torch.no_grad():``. See :doc:`Which switch do I want? </guide/which-switch>`.
 #
 # Memory and history are two questions
 # ------------------------------------
@@ -380,8 +380,8 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# Which calls need the values? You can try it without a GPU. A tensor on the device ``"meta"`` has a shape and no values, so
-# there most such calls raise:
+# Which calls need the values? You can try it without a GPU. A tensor on the device ``"meta"`` has only a shape, so most such
+# calls raise there:
 
 x = torch.ones(4, device="meta")
 try:

@@ -25,7 +25,7 @@ torch.tensor, as_tensor, from_numpy: copy or share
 # Does a write into the array change the tensor?
 # ----------------------------------------------
 # Images, sensor data and columns of pandas come as NumPy arrays, and often the array is filled again after you made a tensor.
-# ``from_numpy`` sees such a write, and ``tensor`` does not:
+# Only ``from_numpy`` sees such a write:
 
 import weakref
 
@@ -118,7 +118,7 @@ tabulate_sharing()
 # Why: one block of memory, two objects
 # -------------------------------------
 # An array and a tensor are both a small object that points to a block of memory. ``from_numpy`` makes a second object for the
-# same block. A list of Python numbers has no such block, so ``torch.tensor``, ``as_tensor`` and ``asarray`` copy a list.
+# same block. A list of Python numbers lacks such a block, so ``torch.tensor``, ``as_tensor`` and ``asarray`` copy a list.
 #
 # .. how-measured:: This code draws each object with an arrow to its block. Equal addresses are one block.
 
@@ -192,7 +192,7 @@ assert _n.base.untyped_storage().nbytes() == 400
 # sphinx_gallery_end_ignore
 
 # %%
-# ``a = a + 1`` makes a new array, and the tensor keeps the old one. ``a += 1`` writes, and the tensor changes.
+# ``a = a + 1`` makes a new array, so the tensor keeps the old one. But ``a += 1`` writes, so the tensor changes.
 #
 # From a tensor to an array
 # -------------------------
@@ -265,8 +265,8 @@ assert _meta[0].startswith("can't convert meta device type tensor to numpy. Use"
 tabulate_ways_back()
 
 # %%
-# - NumPy itself has no ``bfloat16``: write ``x.float().numpy()``.
-# - ``conj().imag`` only marks a tensor as negative. ``np.from_dlpack`` overlooks the mark, and the numbers have the wrong sign.
+# - NumPy itself lacks ``bfloat16``, so write ``x.float().numpy()``.
+# - ``conj().imag`` only marks a tensor as negative. ``np.from_dlpack`` overlooks the mark, so the numbers have the wrong sign.
 #   Call ``x.resolve_neg()`` first.
 # - ``force=True`` does what ``x.detach().cpu().resolve_conj().resolve_neg().numpy()`` does, says PyTorch's reference. The array
 #   can be a copy, or share memory.
@@ -279,7 +279,7 @@ tabulate_ways_back()
 # %%
 # What people get wrong
 # ---------------------
-# **Keeping tensors of a buffer that is filled again.** A camera or a simulator writes each frame into the same array. With
+# **Keeping tensors of a buffer that is filled again.** A camera or a simulator writes each frame into the same array. So with
 # ``from_numpy``, all frames that you kept are the last one:
 
 buffer = np.zeros(2, dtype=np.float32)
@@ -299,8 +299,8 @@ assert [t[0].item() for t in copied] == [0, 1, 2]
 
 # %%
 # **Writing into an array that a graph needs.** Autograd counts in-place operations on a tensor, so that ``backward`` can refuse
-# a saved tensor that has changed. It does not see a write through NumPy. The gradient of :math:`w^2` at 1 is 2, and here it
-# comes out as 10:
+# a saved tensor that has changed. But it overlooks a write through NumPy. The gradient of :math:`w^2` at 1 is 2, but it comes
+# out as 10:
 
 a = np.ones(2)
 w = torch.from_numpy(a).requires_grad_()
@@ -368,8 +368,8 @@ assert torch.tensor([1, 2]).dtype == torch.int64
 # sphinx_gallery_end_ignore
 
 # %%
-# **Trusting that a read-only array is safe.** PyTorch has no read-only tensors. ``from_numpy`` and ``as_tensor`` warn once in a
-# program, and ``from_dlpack`` does not warn. A write reaches the array:
+# **Trusting that a read-only array is safe.** PyTorch ignores that flag. ``from_numpy`` and ``as_tensor`` warn once in a
+# program, ``from_dlpack`` is silent, and a write reaches the array:
 
 locked = np.zeros(2)
 locked.flags.writeable = False
@@ -398,7 +398,7 @@ assert _messages == [[], [], _warning, [], _warning]
 
 # %%
 # The warning begins with *The given NumPy array is not writable*. Such an array comes, for example, from ``to_numpy()`` of a
-# column in pandas 3. ``torch.tensor`` copies it and does not warn.
+# column in pandas 3. Use ``torch.tensor`` instead, because it copies.
 #
 # **Building a tensor from a list of arrays.** ``torch.tensor(rows)`` warns, once in a program. Join the arrays in NumPy first:
 

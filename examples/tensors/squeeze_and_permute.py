@@ -4,17 +4,17 @@ squeeze, permute, reshape, broadcasting
 
 .. in-short::
 
-   ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read: in the place of ``permute``, it
-   scrambles a color image. On ``(batch, 1)`` call ``squeeze(1)``, not ``squeeze()``, which also removes a batch of size 1. Put
+   ``permute`` moves dimensions. ``reshape`` keeps the order in which the elements are read, so in the place of ``permute`` it
+   scrambles a color image. On ``(batch, 1)`` call ``squeeze(1)``, because ``squeeze()`` also removes a batch of size 1. Put
    ``assert pred.shape == target.shape`` before a loss such as ``mse_loss``: ``(4, 1)`` and ``(4,)`` broadcast to ``(4, 4)``,
    and only some of PyTorch's losses warn or raise.
 """
 
 # %%
-# The problem: a scrambled image, and no error
-# --------------------------------------------
-# An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. A convolution wants one plane
-# for each color, ``(3, height, width)``. Both lines below return that shape:
+# The problem: a scrambled image, without an error
+# ------------------------------------------------
+# An image often comes with the three colors of a pixel side by side, as ``(height, width, 3)``. But a convolution wants one
+# plane for each color, ``(3, height, width)``. Both lines below return that shape:
 
 import torch
 from torch import nn
@@ -85,10 +85,10 @@ assert _t.permute(2, 0, 1)[3, 1, 2] == _t[1, 2, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# To exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. For example, if
-# you have ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` mixes the sequences.
+# So to exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. For example,
+# if you have ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` mixes the sequences.
 #
-# The way back from ``permute`` is the inverse permutation, and often not the same permutation again. ``argsort`` gives it:
+# The way back from ``permute`` is the inverse permutation, which ``argsort`` gives:
 
 order = (2, 0, 1)
 inverse = torch.tensor(order).argsort().tolist()
@@ -107,8 +107,8 @@ assert _batch.reshape(3, 2)[:, 0].tolist() == [0, 2, 4] != _batch[0].tolist()
 # %%
 # What squeeze removes
 # --------------------
-# Without an argument, ``squeeze`` removes every dimension of size 1. With one, it looks at that dimension only. Since PyTorch
-# 2.0 it takes a tuple of dimensions too.
+# Without an argument, ``squeeze`` removes every dimension of size 1. With a number or a tuple, it looks at these dimensions
+# only.
 #
 # .. how-measured:: This code shows the shape of each result in a table.
 
@@ -145,9 +145,9 @@ for _y in (x.squeeze(), x.squeeze(1), x.squeeze((0, 2)), x[0], x.unsqueeze(1)):
 tabulate_shapes(results)
 
 # %%
-# ``squeeze(1)`` changed nothing, because that size is 3, and there was no error. ``x[0]`` takes one part of a dimension of any
-# size. ``unsqueeze`` is the way back. All results of the table share memory with ``x``. They are :ref:`views
-# <sphx_glr_gallery_tensors_copy_table.py>`.
+# ``squeeze(1)`` silently changed nothing, because that size is 3. ``x[0]`` takes one part of a dimension of any size.
+# ``unsqueeze`` is the way back. All results of the table are :ref:`views <sphx_glr_gallery_tensors_copy_table.py>`, so they
+# share memory with ``x``.
 
 # %%
 # How shapes broadcast
@@ -200,15 +200,15 @@ assert _rule((4, 1), (4,)) == (4, 4) and _rule((4, 3), (3,)) == (4, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``(4,)`` counts as ``(1, 4)``. So ``(4, 3)`` and ``(4,)`` do not fit, although both begin with 4. ``(4, 1)`` and ``(4,)`` do
+# ``(4,)`` counts as ``(1, 4)``. So ``(4, 3)`` and ``(4,)`` do not fit, although both begin with 4. But ``(4, 1)`` and ``(4,)``
 # fit: a column meets a row, and the result has all pairs.
 
 # %%
 # What people get wrong
 # ---------------------
-# **squeeze() on a batch.** A model returns one number for each example, shape ``(batch, 1)``, and ``squeeze()`` turns
-# that into ``(batch,)``. Nine examples in batches of four leave one for the last batch. Its result has no dimension at
-# all (`anomalib#2883 <https://github.com/open-edge-platform/anomalib/issues/2883>`__).
+# **squeeze() on a batch.** A model returns one number for each example, shape ``(batch, 1)``, and ``squeeze()`` turns that into
+# ``(batch,)``. But nine examples in batches of four leave one for the last batch, and its result loses both dimensions
+# (`anomalib#2883 <https://github.com/open-edge-platform/anomalib/issues/2883>`__).
 
 torch.manual_seed(0)
 net = nn.Linear(5, 1)
@@ -233,7 +233,7 @@ assert torch.cat(scores).shape == (9,)
 
 # %%
 # The error comes when all batches are done, and :ref:`a mean over dimension 0
-# <sphx_glr_gallery_debugging_silent_mistakes.py>` would not even raise. Name the dimension to remove.
+# <sphx_glr_gallery_debugging_silent_mistakes.py>` would not even raise. So name the dimension to remove.
 #
 # **A column minus a row in the loss.** These predictions are perfect. Their shape is ``(4, 1)``, and that of the targets is
 # ``(4,)``:
@@ -250,8 +250,8 @@ assert ((pred - target) ** 2).mean() == (pred == target).float().mean() == 0.5
 # sphinx_gallery_end_ignore
 
 # %%
-# Each prediction was compared with each target. The perfect model seems to have half of its answers right, and its loss is not
-# zero. Write ``pred.squeeze(1)``, and put an ``assert pred.shape == target.shape`` before the loss.
+# Each prediction was compared with each target, so the perfect model seems to have half of its answers right. Write
+# ``pred.squeeze(1)``, and put an ``assert pred.shape == target.shape`` before the loss.
 #
 # .. how-measured:: Each formula runs on predictions of shape (4, 1) and (4,), and warnings and errors are recorded.
 
@@ -324,10 +324,9 @@ tabulate_losses()
 #
 # .. solution::
 #
-# The right ones keep height before width. ``transpose(1, 3)`` exchanges color and width, which leaves the order
-# width, height, color: each image is mirrored at its diagonal, and because the images are square the shape does not
-# show it. Two exchanges of neighbors move the colors past height and width, one after the other. ``reshape``
-# scrambles. A square hides the mistake. Try such code with sizes that are all different.
+# The right ones keep height before width. ``transpose(1, 3)`` exchanges color and width, which leaves the order width, height,
+# color: each image is mirrored at its diagonal. Two exchanges of neighbors move the colors past height and width, one after the
+# other. ``reshape`` scrambles. A square image hides the mistake, so try such code with sizes that are all different.
 
 batch = torch.randn(8, 3, 32, 32)
 answers = {

@@ -8,10 +8,9 @@ Storage: why a small slice keeps, and torch.save writes, the whole tensor
 
 .. in-short::
 
-   A slice such as ``big[:10]`` has no memory of its own: it shares the *storage* of ``big``, a block of bytes. The slice
-   keeps all of the block in memory, and ``torch.save`` writes all of it. Call ``big[:10].detach().clone()``
-   before you keep or save a small part. Without ``detach()``, a clone can keep the graph, and the graph keeps ``big``.
-   ``contiguous()`` does not help if the slice is contiguous already.
+   A slice such as ``big[:10]`` shares the *storage* of ``big``, a block of bytes. So the slice keeps all of the block in
+   memory, and ``torch.save`` writes all of it. Call ``big[:10].detach().clone()`` before you keep or save a small part. Without
+   ``detach()``, a clone can keep the graph, and the graph keeps ``big``.
 """
 
 # %%
@@ -85,8 +84,7 @@ assert size(big[:1].clone().expand(1000, 1000)) < 5000
 # %%
 # What a storage is
 # -----------------
-# A storage is a block of bytes on one device. It has no shape and no dtype. A view with another dtype reads the same bytes as
-# different numbers:
+# A storage is a block of bytes on one device. A view with another dtype reads the same bytes as different numbers:
 
 t = torch.tensor([1.0, 2.0])
 
@@ -100,8 +98,8 @@ assert t.untyped_storage().nbytes() == 8
 # sphinx_gallery_end_ignore
 
 # %%
-# The tensor adds a dtype, a shape, :ref:`strides <sphx_glr_gallery_tensors_strides.py>` and an offset, the place of its first
-# element:
+# So the tensor adds a dtype, a shape, :ref:`strides <sphx_glr_gallery_tensors_strides.py>` and an offset, the place of its
+# first element:
 
 x = torch.zeros(4, 6)
 last = x[2:, 3:]
@@ -154,9 +152,9 @@ assert _raised == [True] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# Clones would be small, and they would not share. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory
-# instead of reading it all at once. Since 2.6, ``torch.load`` has ``weights_only=True`` by default, and :ref:`refuses a whole
-# module <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
+# Clones would be small, but separate. For a large file, ``torch.load(path, mmap=True)`` maps the file into memory instead of
+# reading it all at once. Since 2.6, ``torch.load`` has ``weights_only=True`` by default, and :ref:`refuses a whole module
+# <sphx_glr_gallery_errors_weights_only_load_failed.py>`.
 #
 # Most pairs of dtypes on one storage cannot be saved together: ``torch.save([t, t.view(torch.int32)], path)`` raises an error.
 # For a complex ``z``, ``[z, z.real]`` does too.
@@ -196,13 +194,13 @@ assert _node._saved_result.untyped_storage().data_ptr() == _address
 # sphinx_gallery_end_ignore
 
 # %%
-# This finds plain tensors and parameters that have a Python object. A graph can keep a storage without one. On a GPU, :ref:`a
-# memory snapshot <sphx_glr_gallery_cuda_memory_snapshot.py>` shows where each block was allocated.
+# This finds plain tensors and parameters that have a Python object. But a graph can keep a storage without one. On a GPU,
+# :ref:`a memory snapshot <sphx_glr_gallery_cuda_memory_snapshot.py>` shows where each block was allocated.
 
 # %%
 # Complex and sparse tensors
 # --------------------------
-# A complex number is stored as two real ones, and its real and imaginary parts are views. A sparse tensor has no storage:
+# A complex number is stored as two real ones, so its real and imaginary parts are views. A sparse tensor refuses:
 
 z = torch.tensor([1 + 2j, 3 + 4j])
 print(z.imag.stride(), z.imag.storage_offset())
@@ -224,13 +222,13 @@ assert sparse.values().nbytes == 4000 and sparse.indices().nbytes == 16000
 # sphinx_gallery_end_ignore
 
 # %%
-# This one has the layout ``torch.sparse_coo`` and holds two tensors, values and indices.
+# This one has the layout ``torch.sparse_coo`` and holds two tensors instead, values and indices.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Deleting the big tensor.** ``del big`` removes a name, and the slice still keeps the storage. Here ``big`` uses the memory
-# of a NumPy array, and a weak reference tells when that array is freed:
+# **Deleting the big tensor.** ``del big`` removes a name, but the slice still keeps the storage. Below, ``big`` uses the memory
+# of a NumPy array, so that a weak reference tells when it is freed:
 
 
 def watched():
@@ -257,7 +255,7 @@ assert watch() is None
 
 # %%
 # **Cloning an activation without detach().** The clone is a node of the graph, and the graph keeps what it has :ref:`saved
-# <sphx_glr_gallery_memory_what_is_saved.py>`, here the activations of all 64 images:
+# <sphx_glr_gallery_memory_what_is_saved.py>`: the activations of all 64 images.
 
 h = torch.relu(torch.nn.Linear(1000, 1000)(torch.zeros(64, 1000)))
 kept = h[0].clone()
@@ -329,7 +327,7 @@ assert _grid[:, ::2].clone().untyped_storage().nbytes() == 2_000_000
 tabulate_what_is_kept()
 
 # %%
-# The result of ``deepcopy`` does not keep ``big``, but it has a copy of the *whole* storage.
+# The result of ``deepcopy`` has a copy of the *whole* storage.
 #
 # **Adding up nbytes to see what is in use.** ``nbytes`` of a tensor is what its elements would need. Count the storages
 # instead, each of them once:
@@ -349,7 +347,7 @@ assert sum(storage.nbytes() for storage in storages.values()) == 4_000_004
 # sphinx_gallery_end_ignore
 
 # %%
-# In old code, replace ``storage()`` by ``untyped_storage()``. It counts bytes, not elements.
+# In old code, replace ``storage()`` by ``untyped_storage()``, which counts bytes instead of elements.
 
 # %%
 # Exercise

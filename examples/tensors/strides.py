@@ -7,15 +7,15 @@ Strides, contiguous tensors and view
    A tensor is a block of memory and a rule for where each element lies: a shape, an *offset* (the first cell), and one
    *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
    ``expand`` and slices change the rule and move nothing. ``x.contiguous()`` copies the elements into memory in the order in
-   which you read them, or returns ``x`` itself if they lie so already. ``view`` never copies: it raises if no strides
-   describe the new shape. Then ``x.reshape(...)`` copies.
+   which you read them, or returns ``x`` itself if they lie so already. ``view`` shares memory, and raises an error if strides
+   cannot describe the new shape. Then ``x.reshape(...)`` copies instead.
 """
 
 # %%
 # The problem: view fails after a transpose
 # -----------------------------------------
-# You meet this in attention, for example: after ``transpose(1, 2)``, a ``view`` should merge the heads again, and raises. The
-# smallest case is a matrix whose values are the numbers of its memory cells:
+# You meet this in attention, for example: after ``transpose(1, 2)``, a ``view`` should merge the heads again, but it raises.
+# The smallest case is a matrix whose values are the numbers of its memory cells:
 
 import torch
 
@@ -29,7 +29,7 @@ except RuntimeError as error:
 print(x.t().contiguous().view(12))
 
 # %%
-# ``view`` flattens ``x``, but not its transpose. The transpose reads the same memory in another order:
+# The transpose reads the same memory in another order:
 #
 # .. how-measured:: This code draws the memory of x and, below it, the cells of three tensors.
 
@@ -91,8 +91,8 @@ assert x[1:, ::2].tolist() == [[4, 6], [8, 10]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Flattened, ``x.t()`` is 0, 4, 8, 1, and so on: 4 cells forward, 4 cells forward, then 7 back. A flat tensor has one stride,
-# and no single stride makes these steps. ``contiguous()`` first copies the numbers into this order.
+# Flattened, ``x.t()`` is 0, 4, 8, 1, and so on: 4 cells forward, 4 cells forward, then 7 back. But a flat tensor has one
+# stride, so all its steps are equal. Therefore ``contiguous()`` first copies the numbers into this order.
 #
 # Try it. Each button calls one operation on ``x`` and makes its result the next ``x``:
 #
@@ -197,8 +197,8 @@ tabulate_strides(tensors)
 # %%
 # When view works
 # ---------------
-# ``view`` never copies, so strides alone have to produce the new shape. They can always *split* a dimension. They can *merge*
-# two neighboring dimensions if the step from the end of a row to the start of the next is the same as the steps inside a row:
+# In a ``view``, strides alone have to produce the new shape. They can always *split* a dimension. They can *merge* two
+# neighboring dimensions if the step from the end of a row to the start of the next is the same as the steps inside a row:
 #
 # .. math::
 #
@@ -280,16 +280,16 @@ for _t in four.values():
 # sphinx_gallery_end_ignore
 
 # %%
-# So a contiguous tensor takes every shape with its number of elements, and some others work too: ``x[:, ::2].view(6)`` does,
-# although ``x[:, ::2]`` is not contiguous. (Older notes, from before `pytorch#4062
-# <https://github.com/pytorch/pytorch/pull/4062>`__, say that ``view`` needs a contiguous tensor.)
+# So a contiguous tensor takes every shape with its number of elements, and some others do too, such as ``x[:, ::2].view(6)``.
+# (Older notes, from before `pytorch#4062 <https://github.com/pytorch/pytorch/pull/4062>`__, say that ``view`` needs a
+# contiguous tensor.)
 
 # %%
 # view or reshape, with three dimensions and more
 # -----------------------------------------------
 # Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
 # subspaces*. ``view`` works if each dimension of the new shape lies within one of them. ``x.t()`` has two, with 4 and with 3
-# elements: ``view(2, 2, 3)`` works, and ``view(2, 6)`` raises, since the 6 would span across both.
+# elements. So ``view(2, 2, 3)`` works, but ``view(2, 6)`` raises, because the 6 would span across both.
 #
 # ``reshape`` shares memory where ``view`` works, and copies where it raises.
 #
@@ -405,13 +405,13 @@ assert 200 < sum(_answers) < 900
 tabulate_reshapes(five)
 
 # %%
-# ``z[:, :, :4]`` leaves a gap after each row, so rows do not merge with columns.
+# ``z[:, :, :4]`` leaves a gap after each row, so rows and columns stay apart.
 
 # %%
 # Size 1, empty tensors, channels_last
 # ------------------------------------
-# **A dimension of size 1 does not count.** Its index is always 0, so its stride moves no element, and strides can look wrong on
-# a contiguous tensor:
+# **A dimension of size 1 is skipped.** Its index is always 0, so its stride has no effect and can look wrong on a contiguous
+# tensor:
 
 row = x[:1].t()
 print(row.shape, row.stride(), row.is_contiguous())
@@ -428,7 +428,7 @@ for _sizes, _s in product([(1, 4), (4, 1), (1, 1), (3, 1, 2)], range(9)):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor without elements** is contiguous, and ``view`` gives it any other shape without elements. There is nothing to read:
+# **A tensor without elements** is contiguous, and ``view`` gives it any other shape without elements:
 
 empty = torch.zeros(0, 4, 3).permute(2, 1, 0)
 print(empty.is_contiguous(), empty.view(12, 0, 5).shape)
@@ -459,14 +459,13 @@ assert not view_works(out, (2, 60)) and not shares(out, out.flatten(1))
 # sphinx_gallery_end_ignore
 
 # %%
-# Height and width merge, since 15 = 3 · 5. Channels merge with neither neighbor. ``out.flatten(1)`` copies.
+# Height and width merge, because 15 = 3 · 5. Channels merge with neither neighbor, so ``out.flatten(1)`` copies.
 
 # %%
 # What people get wrong
 # ---------------------
-# **contiguous() before every view.** It makes ``view`` work, but it can copy a tensor that ``view`` takes as it is. For
-# example, one number, expanded to a million, is not contiguous, and ``view`` works. ``contiguous()`` copies it to its full
-# size:
+# **contiguous() before every view.** It can copy a tensor that ``view`` takes as it is, such as one number, expanded to a
+# million:
 
 wide = torch.zeros(1).expand(1000, 1000)
 print("view:       ", wide.view(-1).untyped_storage().nbytes(), "bytes")
@@ -480,7 +479,7 @@ assert wide.ravel().untyped_storage().nbytes() == 4_000_000
 # sphinx_gallery_end_ignore
 
 # %%
-# **Writing into the result of reshape.** Where ``reshape`` copies, the write does not reach the original, without an error:
+# **Writing into the result of reshape.** Where ``reshape`` copies, the write is silently lost:
 
 a = torch.zeros(2, 3)
 a.reshape(6)[0] = 1  # shares memory with a
@@ -492,7 +491,7 @@ assert a.tolist() == [[1, 0, 0], [0, 0, 0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``view`` where you rely on sharing. It raises instead of copying.
+# Use ``view`` where you rely on sharing, because it raises instead of copying.
 #
 # **as_strided on a slice or a transpose.** It reads the storage with the size and the strides that you pass, and ignores the
 # strides of the tensor. Below, the first call reads the wrong cells, without an error. The second leaves the storage:
@@ -520,9 +519,9 @@ assert columns.as_strided((6,), (1,)).tolist() == [0, 1, 2, 3, 4, 5]
 #
 # .. solution::
 #
-# The strides of the original are ``(60, 20, 5, 1)``, so those of ``y`` are ``(5, 1, 60, 20)``. The first two merge, since 5 =
-# 1 · 5, and the last two, since 60 = 20 · 3. The middle ones do not: 1 is not 60 · 2. The subspaces have 20 and 6 elements. The
-# 10 in ``(4, 10, 3)`` and the 120 would span across both.
+# The strides of the original are ``(60, 20, 5, 1)``, so those of ``y`` are ``(5, 1, 60, 20)``. The first two merge, because 5 =
+# 1 · 5, and the last two, because 60 = 20 · 3. The middle ones stay apart: 1 ≠ 60 · 2. So the subspaces have 20 and 6 elements,
+# and the 10 in ``(4, 10, 3)`` and the 120 would span across both.
 
 y = torch.zeros(2, 3, 4, 5).permute(2, 3, 0, 1)
 print(y.stride(), subspaces(y))
