@@ -162,8 +162,8 @@ for _scale in (1, 100):
 # sphinx_gallery_end_ignore
 
 # %%
-# So a loss that falls at first proves nothing. Change the weight of a term: if the gradient stays the same, the term is cut
-# off (noticed in `Deep_Hierarchical_Classification#6
+# So a loss that falls at first proves nothing. A cut term shows itself when you change its weight, because the gradient stays
+# the same (noticed in `Deep_Hierarchical_Classification#6
 # <https://github.com/Ugenteraan/Deep_Hierarchical_Classification/issues/6>`__).
 
 # %%

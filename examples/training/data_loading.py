@@ -378,8 +378,8 @@ assert torch.accelerator.is_available() or _warns()
 
 # %%
 # With ``info.seed`` as its seed, the ``torch.Generator`` would repeat the numbers of the worker's global generator. And if
-# your loader got a ``Subset``, as from ``random_split``, write ``info.dataset.dataset``. Otherwise ``rng`` becomes an
-# attribute of the ``Subset`` that is never used, and all workers draw the same numbers without an error.
+# your loader got a ``Subset``, as from ``random_split``, write ``info.dataset.dataset``. Otherwise the line with ``rng``
+# alone raises no error, but sets an attribute of the ``Subset`` that nothing reads, and all workers draw the same numbers.
 #
 # With ``"spawn"`` and ``"forkserver"``, tensors of the dataset are in shared memory: what a worker writes into one, your
 # program sees. And on Linux, a ``torch.Generator`` in the dataset can end the worker: *unable to resize file*

@@ -174,8 +174,8 @@ assert (start * x**2).max() < y.min() - 1
 
 # %%
 # The loss stops falling near 0.334. The rest comes from the noise: no curve :math:`w x^2 + b` has a smaller loss on these
-# points. Because this loss has a single minimum, every start leads to this fit. The weights of a network need :ref:`a better
-# start <sphx_glr_gallery_training_initialisation.py>`.
+# points. Because this loss has a single minimum, every start leads to this fit. For a network, :ref:`the start matters
+# <sphx_glr_gallery_training_initialisation.py>`.
 #
 # The list keeps ``loss.item()``, a plain number. If it kept ``loss``, it would also keep the nodes of 800 graphs.
 
