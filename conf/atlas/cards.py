@@ -5,8 +5,8 @@ read before it. What it says is found when its page is read (``CardFacts``).
 
 ``.. chapter-cards::`` shows all chapters: what each is about, how many pages it has, and how long they take. Each line names a
 chapter by the page whose picture stands for it, as ``memory/checkpointing``. ``.. learning-path::`` lists pages to read one
-after the other, without pictures; each line names one. On the first page of a chapter, the cards of its pages stand where
-sphinx-gallery puts cards of its own, which have a title and a picture of the whole first figure.
+after the other, without pictures; each line names one and says why to read it. On the first page of a chapter, the cards of
+its pages stand where sphinx-gallery puts cards of its own, which have a title and a picture of the whole first figure.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class card_list(nodes.General, nodes.Element):
 
 
 class ListOfCards(SphinxDirective):
-    """A directive with one line for each page, as ``chapter/page``."""
+    """A directive with one line for each page, as ``chapter/page`` or ``chapter/page: why to read it``."""
 
     has_content = True
 
@@ -248,9 +248,10 @@ def make_map(env: BuildEnvironment, chapter: str, order: dict[str, int]) -> Iter
 
 def make_path(env: BuildEnvironment, names: list[str]) -> Iterator[Card]:
     known = CardFacts.facts(env)
-    for page in (f"gallery/{name}" for name in names):
+    for page, _, why in (f"gallery/{name}".partition(": ") for name in names):
         if page in known:
-            yield Card(page, env.titles[page].astext(), known[page], format_duration(known[page].minutes))
+            facts = replace(known[page], answer=why or known[page].answer)
+            yield Card(page, env.titles[page].astext(), facts, format_duration(facts.minutes))
 
 
 def make_chapter_cards(env: BuildEnvironment, names: list[str]) -> Iterator[Card]:
@@ -313,7 +314,8 @@ def format_size(minutes: list[int]) -> str:
 def check_lists(app: Sphinx, env: BuildEnvironment) -> None:
     """Each page that is named exists, and stands in a list once. Connected to ``env-check-consistency``."""
     for page, lists in CardLists.facts(env).items():
-        for kind, names, line in lists:
+        for kind, said, line in lists:
+            names = [name.partition(": ")[0] for name in said]
             for number, name in enumerate(names):
                 if f"gallery/{name}" not in env.found_docs:
                     logger.error("%s: there is no page %s", kind, name, location=(page, line))

@@ -13,8 +13,8 @@ The profiler on a GPU: kernels, launches, and where the CPU waits
 # %%
 # The problem: item() takes all the time
 # --------------------------------------
-# You profile a loop, and most of the CPU's time is in ``aten::item``, which fetches one number. It waits: CUDA calls return
-# before the work is done, and ``item()`` needs the result. Here are ten products of large matrices and one ``item()``. We
+# You profile a loop, and most of the CPU's time is in ``aten::item``, which fetches one number. It waits, because CUDA calls
+# return before the work is done, and ``item()`` needs the result. Take ten products of large matrices and one ``item()``. We
 # assume 10 µs for a launch, and 20 · 10¹² floating-point operations a second.
 #
 # .. how-measured:: a kernel starts when it has been launched and the kernel before it is done.
@@ -165,11 +165,11 @@ assert 2.9 < steps["10⁹ operations"][1] * 1e9 / _convolution < 3.01
 steps.round(2).astype(dict.fromkeys(steps.columns[:2], int)).rename_axis("images")
 
 # %%
-# The number of launches is the same for each batch, and the work grows. With one image, launching takes longer than computing:
-# the GPU would be idle most of the time. With 64 images the launches are a small part. (Only products and convolutions are
-# counted as work.)
+# The number of launches is the same for each batch, while the work grows. With one image, launching takes longer than
+# computing, so the GPU would be idle most of the time. With 64 images the launches are a small part. (Only products and
+# convolutions are counted as work.)
 #
-# Backward launches more than forward here. Six of its operations, the most frequent first:
+# Backward launches more than forward. Six of its operations, the most frequent first:
 
 print(*[f"{n} × {name}" for name, n in Counter(backward).most_common(6)], sep="\n")
 assert Counter(backward)["aten.convolution_backward"] == 2
@@ -184,7 +184,7 @@ assert len(backward) > len(forward)
 # **Adding up a CUDA column.** The time of a kernel is in the row of the kernel, in the row of the operator that launched it,
 # and in *CUDA total* once more for every operator around it. For the time on the GPU read the line below the table.
 #
-# **Profiling the first step.** It loads kernels and chooses algorithms. Let two steps pass within the same profile.
+# **Profiling the first step.** It loads kernels and chooses algorithms, so let two steps pass within the same profile.
 #
 # Exercise
 # --------
@@ -194,8 +194,8 @@ assert len(backward) > len(forward)
 # .. solution::
 #
 # Those wait whose result Python must know to go on: a number, a truth value, or how many elements there are. A mask gives a
-# result of unknown size. ``torch.where`` with three arguments gives one of a known size. Fake tensors have no values, so the
-# four calls that wait raise. (``x.cpu()`` waits too, but does not raise with fake tensors.)
+# result of unknown size, but ``torch.where`` with three arguments gives one of a known size. Fake tensors have no values, so
+# the four calls that wait raise. (``x.cpu()`` waits too, but does not raise with fake tensors.)
 
 questions = {
     "x.sum()": lambda x: x.sum(),
@@ -307,10 +307,8 @@ assert _marked < _last and 0.2 < _within / len(_kernels) < 0.6
 # - **CUDA time avg**: CUDA total for one call: ``device_time``.
 # - **Self CUDA %**: the share of the number printed as *Self CUDA time total*.
 #
-# The older names, with ``cuda`` in place of ``device``, still work in ``sort_by``.
-#
-# A row ``ProfilerStep*`` is the profiler's mark for a step. On the GPU it spans what the loop's thread launched, gaps included:
-# here forward, and hardly any of backward, which runs in a separate thread.
+# A row ``ProfilerStep*`` is the profiler's mark for a step. On the GPU it spans what the loop's thread launched, gaps
+# included: forward, and hardly any of backward, which runs in a separate thread.
 #
 # *Self CPU time total* includes waits and the cost of the profiler. So it does not tell whether launches bound the step.
 #
@@ -364,7 +362,7 @@ print(f"{each} kernels, copies and fills a step; on paper at least {on_paper}")
 assert each >= on_paper
 
 # %%
-# Each operator knows its kernels. Here is the last convolution of a backward pass:
+# Each operator knows its kernels. For example, the last convolution of a backward pass:
 
 # varies: Which kernels compute a convolution depends on the GPU and on cuDNN.
 
@@ -410,7 +408,7 @@ print(f"in these operators: {in_operators / in_kernels:.0%} of the time of all k
 assert 0.9 < in_operators / in_kernels < 1.1
 
 # %%
-# The longest of both. What moves memory, such as batch norm, counts here; on paper it did not.
+# The longest of both. What moves memory, such as batch norm, counts in this figure, but on paper it did not.
 
 # varies: The lengths are times. They depend on the GPU, and so may their order.
 

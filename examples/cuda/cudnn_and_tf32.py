@@ -174,8 +174,8 @@ torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = True
 
 # %%
-# The third one is a surprise: ``torch.backends.cudnn.flags(...)`` reads the old name when it begins. Choose one kind of names
-# for the whole program.
+# The third one is a surprise, because ``torch.backends.cudnn.flags(...)`` reads the old name when it begins. So choose one
+# kind of names for the whole program.
 #
 # **Setting the switch around forward only.** Backward of a product computes two more products, later. The switch at *that* time
 # decides. With TF32 in backward, the gradients of ``(x @ w * u).sum()`` have these errors:
@@ -191,7 +191,7 @@ assert 2e-4 < error(tf32(x).double().T @ tf32(u).double(), of_w) < 4e-4
 # sphinx_gallery_end_ignore
 
 # %%
-# **Checking gradients by differences.** A step of 0.0001 is lost in the rounding: above, 1.0004 became 1. Use float64, for
+# **Checking gradients by differences.** A step of 0.0001 is lost in the rounding: above, 1.0004 became 1. So use float64, for
 # which there is no TF32.
 #
 # **Blaming TF32 for noise.** TF32 rounds the same numbers in the same way each time. If two runs on one GPU differ, see
@@ -204,7 +204,8 @@ assert 2e-4 < error(tf32(x).double().T @ tf32(u).double(), of_w) < 4e-4
 #
 # .. solution::
 #
-# The count is exact: rounding does not change a 1, and sums are kept in float32. 3001 has 12 binary digits, and becomes 3000.
+# The count is exact, because rounding leaves a 1 as it is, and sums are kept in float32. But 3001 has 12 binary digits, and
+# becomes 3000.
 
 ones = torch.ones(3000)
 print("count:", (tf32(ones) @ tf32(ones)).item())
@@ -436,7 +437,7 @@ assert (times["TF32"] < 0.75 * times["float32"]).all()
 times.round(2).rename_axis(columns="ms")
 
 # %%
-# TF32 does not save memory, because the tensors stay float32. For less memory and more speed, see :ref:`autocast to bfloat16
+# TF32 saves no memory, because the tensors stay float32. For less memory and more speed, see :ref:`autocast to bfloat16
 # <sphx_glr_gallery_cuda_checkpoint_and_precision.py>`.
 #
 # See also

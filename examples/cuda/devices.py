@@ -90,9 +90,10 @@ assert _said in message
 # %%
 # Make a leaf on its device
 # -------------------------
-# If a tensor requires a gradient, its move to another device is recorded. The moved tensor is a result, and the gradient goes
-# to the tensor that you made first. In the first line below nobody kept that tensor. So make the leaf on its device, with
-# ``device=``. (The ``meta`` device takes the place of the GPU here: a move to it is recorded in the same way.)
+# If a tensor requires a gradient, its move to another device is recorded. So the moved tensor is a result, and the gradient
+# goes to the tensor that you made first. In the first line below nobody kept that tensor. Instead, make the leaf on its
+# device, with ``device=``. (The ``meta`` device takes the place of the GPU, because a move to it is recorded in the same
+# way.)
 
 lost = torch.ones(2, requires_grad=True).to("meta")
 kept = torch.ones(2, requires_grad=True, device="meta")

@@ -13,8 +13,8 @@ GPU memory: allocated, reserved, empty_cache and the snapshot
 # %%
 # The problem: a deleted tensor, and the same number in nvidia-smi
 # ----------------------------------------------------------------
-# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. Here is one reason. Ten
-# tensors of 2 MiB share one segment, and nine of them are deleted:
+# You ``del`` a tensor of 2 MiB, call ``empty_cache()``, and ``nvidia-smi`` shows what it showed before. One reason: ten
+# tensors of 2 MiB share one segment, and nine of them are deleted.
 
 # sphinx_gallery_time_limit = 500
 import sys
@@ -282,12 +282,12 @@ with OnPaper() as _paper:
 # **Judging by nvidia-smi.** It shows what the driver has given out: PyTorch's segments, the context of CUDA, and other
 # programs. ``memory_allocated()`` shows your tensors, and the workspaces of libraries.
 #
-# **Calling empty_cache in the loop.** It does not give PyTorch more memory: PyTorch reuses cached segments, and gives them back
-# itself before it raises *out of memory*. After ``empty_cache`` it has to ask the driver again, and that takes time. The call
-# may help if a *different* program waits for the memory, or between two phases with tensors of different sizes.
+# **Calling empty_cache in the loop.** It gives PyTorch no more memory, because PyTorch reuses cached segments, and gives them
+# back itself before it raises *out of memory*. After ``empty_cache`` it has to ask the driver again, which takes time. The
+# call may help if a *different* program waits for the memory, or between two phases with tensors of different sizes.
 #
-# **Keeping the loss.** A running sum of losses keeps the graph of every step alive. Add up numbers: ``total += loss.item()``.
-# The last cell of this page measures both sums.
+# **Keeping the loss.** A running sum of losses keeps the graph of every step alive, so add up numbers: ``total +=
+# loss.item()``. The last cell of this page measures both sums.
 #
 # Exercise
 # --------
@@ -295,7 +295,8 @@ with OnPaper() as _paper:
 #
 # .. solution::
 #
-# Each of these sizes is rounded up to the next multiple of 512. Two tensors of 1 MiB fill a segment of 2 MiB, so there are 15.
+# Each of these sizes is rounded up to the next multiple of 512. Two tensors of 1 MiB fill a segment of 2 MiB, so there are
+# 15.
 
 answers = [block(size) for size in (1, 512, 513, 100_000)]
 print(answers, 30 * block(MIB) // segment(MIB))
@@ -462,8 +463,8 @@ assert not torch.cuda.memory._snapshot()["device_traces"][0]
 # sphinx_gallery_end_ignore
 
 # %%
-# A block is free when its free is *completed*. Only the gradients stay. Now we replay the history, entry by entry, up to the
-# peak.
+# A block is free when its free is *completed*, so only the gradients stay. Now we replay the history, entry by entry, up to
+# the peak.
 
 # varies: The temporary tensors of backward differ from GPU to GPU.
 

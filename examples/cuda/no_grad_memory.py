@@ -8,10 +8,10 @@ How much GPU memory ``no_grad`` saves
 
 .. in-short::
 
-   With the graph, most results stay in memory until backward. Under ``with torch.no_grad():`` a result is freed as soon as no
-   later layer needs it. For ResNet-50, counted from shapes, one more image of 224 × 224 costs 81.9 MiB with the graph and 10.5
-   MiB without, so about 7.8 times as many images fit. On a real card, fragmentation can make this number smaller. Other models
-   have other factors. ``model.eval()`` saves nothing here: it does not turn the graph off.
+   With the graph, most results stay in memory until backward. Under ``with torch.no_grad():`` a result is freed as soon
+   as no later layer needs it. For ResNet-50, counted from shapes, one more image of 224 × 224 costs 81.9 MiB with the
+   graph and 10.5 MiB without, so about 7.8 times as many images fit. On a real card, fragmentation can make this number
+   smaller. Other models have other factors. ``model.eval()`` saves nothing, because it leaves the graph on.
 """
 
 # %%
@@ -21,7 +21,7 @@ How much GPU memory ``no_grad`` saves
 # still records a graph, and the graph keeps results for a backward that never comes. How much it keeps follows from the
 # shapes:
 #
-# .. how-measured:: ResNet-50 is written out here, as torchvision has it.
+# .. how-measured:: ResNet-50, written out as torchvision has it.
 
 from torch import nn
 
@@ -229,8 +229,8 @@ assert _kept[True] > _kept[False] == 512 * 64 * 4  # the input of the second lay
 # sphinx_gallery_end_ignore
 
 # %%
-# A loss keeps its whole graph alive, and in validation no backward frees what the graph saved. Here are the losses of three
-# batches of 4 images in a list, which is then emptied:
+# A loss keeps its whole graph alive, and in validation no backward frees what the graph saved. To see it, the losses of three
+# batches of 4 images go into a list, which is then emptied:
 
 with OnPaper() as meter, torch.device("meta"):
     net, kept, before = resnet50(), [], meter.held()
@@ -312,12 +312,12 @@ assert all(7.7 < one < 7.9 for one in _ratios)
 #
 # What people get wrong
 # ---------------------
-# **Calling only eval() in validation.** The graph stays. Use ``with torch.no_grad():`` too.
+# **Calling only eval() in validation.** The graph stays, so use ``with torch.no_grad():`` too.
 #
 # **Keeping losses for a plot.** Memory grows with each batch. Keep numbers: ``loss.item()``.
 #
-# **Trying again inside the except block.** The exception keeps a reference to the stack, and the stack keeps references to the
-# tensors. Leave the ``except`` block first, then try the smaller batch.
+# **Trying again inside the except block.** The exception keeps a reference to the stack, and the stack keeps references to
+# the tensors. So leave the ``except`` block first, then try the smaller batch.
 #
 # Exercise
 # --------
@@ -335,7 +335,7 @@ assert frozen == paper["no_grad"][32]
 # %%
 # Measured on a GPU
 # -----------------
-# Shapes do not show the working memory of kernels. So here is the same forward pass on a GPU, with PyTorch's own counter of the
+# Shapes hide the working memory of kernels. So this is the same forward pass on a GPU, with PyTorch's own counter of the
 # peak.
 #
 # .. needs-a-gpu::
@@ -407,7 +407,7 @@ assert slopes["with the graph"] > 3 * slopes["no_grad"]
 
 # %%
 # A large GPU can play a small one: ``set_per_process_memory_fraction`` limits what PyTorch's allocator may take. Beyond that,
-# an allocation fails as it does on a full card. The limit here is 10.76 GiB less 0.4 GiB for a context. Doubling finds a batch
+# an allocation fails as it does on a full card. The limit is 10.76 GiB less 0.4 GiB for a context. Doubling finds a batch
 # that is too large, and halving the interval finds one that fits while the next does not.
 
 LIMIT = (10.76 - 0.4) * 2**30
@@ -462,10 +462,10 @@ for sentence in message.split(". ")[:6]:
 assert any(words in message for words in TOO_LARGE)
 
 # %%
-# *Reserved but unallocated* memory is free, but here in pieces that are too small for the next result: *fragmentation*. With
+# *Reserved but unallocated* memory is free, but in pieces that are too small for the next result: *fragmentation*. With
 # ``expandable_segments`` the allocator can let a segment grow instead of asking for another one. You would set
-# ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts (the message has the variable's older name); here a
-# private function sets it.
+# ``PYTORCH_ALLOC_CONF=expandable_segments:True`` before Python starts (the message has the variable's older name). This cell
+# calls a private function instead.
 
 # varies: The largest batch depends on the algorithms that cuDNN chooses on this GPU, and on the order of allocations.
 

@@ -151,7 +151,7 @@ expected
 #
 # What people get wrong
 # ---------------------
-# **Forgetting the waits of forward.** Autograd adds waits only in backward. In forward you do it.
+# **Forgetting the waits of forward.** Autograd adds waits only in backward, so those of forward are yours.
 #
 # **Reading the loss in a different stream.** ``loss.item()`` waits for the *current* stream. If the loss is computed in
 # ``side`` and you call ``item()`` in the default stream, you may get what was in that memory before.
@@ -161,7 +161,7 @@ expected
 # find the values of the new one. ``record_stream`` tells the allocator to wait for the second stream too. (The same can happen
 # to the tensors that a graph holds, when ``backward()`` frees them.)
 #
-# Here is a model of the allocator and the second stream, with a list as the memory:
+# A model of the allocator and the second stream, with a list as the memory:
 
 memory = [3.0]  # x, made in the default stream
 later = []  # what the side stream has still to do
@@ -443,8 +443,8 @@ assert two < 0.75 * one
 # %%
 # These branches only wait. With large products you may gain little, because one of them fills the whole GPU.
 #
-# **A warning about AccumulateGrad.** The node of a leaf belongs to the stream in which it was made. Here an old graph keeps
-# that node, and the next step runs in a different stream:
+# **A warning about AccumulateGrad.** The node of a leaf belongs to the stream in which it was made. In this step an old graph
+# keeps that node, and the next step runs in a different stream:
 
 # varies: Whether it warns, and in which words, depends on the version of PyTorch.
 
@@ -471,7 +471,7 @@ if _has_switch:
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right, but the streams may wait too often. Delete the old graph before the step, or make it in the same
+# The gradient is right, but the streams may wait too often. So delete the old graph before the step, or make it in the same
 # stream.
 #
 # See also

@@ -22,17 +22,18 @@ EMA, target networks, stop-gradient
       optimizer.step()
       ema.update_parameters(model)
 
-   The update is not recorded by autograd, and it copies the statistics of BatchNorm. ``ema.eval()`` evaluates with the
-   average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target network), or from
-   the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it. If you do not, the training may collapse.
+   Autograd does not record the update, and the update copies the statistics of BatchNorm. ``ema.eval()`` evaluates with
+   the average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target
+   network), or from the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it, or the training may
+   collapse.
 """
 
 # %%
 # A steadier model from noisy steps
 # ---------------------------------
-# With small batches and a large learning rate, the weights jump. Their *exponential moving average* (EMA) jumps less. After
-# each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``. ``AveragedModel``
-# makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
+# With small batches and a large learning rate, the weights jump, but their *exponential moving average* (EMA) jumps less.
+# After each step, it moves a little toward the new weights: ``average = decay * average + (1 - decay) * weights``.
+# ``AveragedModel`` makes the copy. The first call of ``update_parameters`` copies the weights, each later one averages:
 
 import copy
 
@@ -217,8 +218,8 @@ tabulate_gradients()
 
 # %%
 # (Asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has the teacher's parameters, a
-# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input: if the student computed that input,
-# ``requires_grad_(False)`` is not enough.
+# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input, so ``requires_grad_(False)`` is too
+# little if the student computed that input.
 #
 # In *SimSiam*, one encoder sees both views, and a small predictor maps the first result to the second. The target is
 # ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
@@ -250,10 +251,10 @@ assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
 # %%
 # Collapse, as a number
 # ---------------------
-# The encoder could make the task easy: map everything to one vector. To see it, normalize the outputs, take the standard
-# deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this spread is 0.
-# If they point equally in all directions, it is about 1. ``train_encoder`` gets random vectors as input, and adds noise for the
-# two views:
+# The encoder could make the task easy by mapping everything to one vector. To see it, normalize the outputs, take the
+# standard deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this
+# spread is 0. If they point equally in all directions, it is about 1. ``train_encoder`` gets random vectors as input, and
+# adds noise for the two views:
 
 
 def spread(z):
@@ -316,8 +317,8 @@ assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) <
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss does not show the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
-# <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. ``detach`` alone is not enough here: without the
+# The loss hides the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
+# <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. ``detach`` alone is too little: without the
 # predictor, all outputs get nearly the same direction too.
 
 # %%
@@ -360,9 +361,9 @@ assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before
 
 # %%
 # Without ``detach``, gradient descent also moves the goals, and pulls the values of B and C toward that of A. With larger
-# models, the values may diverge even with ``detach``. A *target network* makes this rarer: it computes the goal with older
-# weights, under ``no_grad``. Copy the weights now and then, with ``target.load_state_dict(online.state_dict())``, or average
-# them in each step: ``tau=0.005`` is ``decay=0.995``.
+# models, the values may diverge even with ``detach``, so a *target network* computes the goal with older weights, under
+# ``no_grad``. Copy the weights now and then, with ``target.load_state_dict(online.state_dict())``, or average them in each
+# step: ``tau=0.005`` is ``decay=0.995``.
 
 # %%
 # What people get wrong
@@ -472,8 +473,8 @@ assert _passed.module[1].num_batches_tracked == 20 and not torch.equal(
 losses_and_norms
 
 # %%
-# - A loop over ``parameters()`` leaves the buffers as they were at the copy, here a running mean of 0 and a variance of 1. The
-#   loss is useless.
+# - A loop over ``parameters()`` leaves the buffers as they were at the copy, with a running mean of 0 and a variance of 1. So
+#   the loss is useless.
 # - ``AveragedModel`` copies all buffers of the latest model.
 # - ``use_buffers=True`` averages all buffers. While the vectors of ``spectral_norm`` turn, their average is too short, and the
 #   weight becomes too large. The last row averages BatchNorm's statistics, but copies the vectors.
@@ -526,8 +527,9 @@ assert not any(p.requires_grad for p in _still.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph grows with each step, and a loss that uses the average sends gradients through all of it. In place on a frozen copy,
-# ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)`` raises no error either: it makes ``teacher.weight`` require grad.
+# The graph grows with each step, and a loss that uses the average sends gradients through all of it. In place on a frozen
+# copy, ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)`` raises no error either: it makes ``teacher.weight``
+# require grad.
 #
 # **A copy that requires grad.** ``copy.deepcopy`` and ``AveragedModel`` copy ``requires_grad``. Call ``requires_grad_(False)``
 # on a teacher.
@@ -558,8 +560,8 @@ assert _wide.item() > 0.99
 #
 # .. solution::
 #
-# With ``detach``, the forward pass of the teacher is recorded, and its layers save tensors for a backward pass that never
-# comes. They live until the graph goes, at the end of the line here.
+# With ``detach``, the forward pass of the teacher is recorded, so its layers save tensors for a backward pass that never
+# comes. They live as long as the graph, which is until the end of this line.
 
 teacher = network()
 

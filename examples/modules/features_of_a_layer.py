@@ -21,15 +21,16 @@ Get the output of a layer: extract features with a forward hook
       with layer.register_forward_hook(keep):
           model(x)
 
-   Without ``detach()``, each stored output keeps the graph that was recorded before it. If the model changes the output in
-   place later (an in-place ReLU, ``out += x``), store ``output.detach().clone()``. The hook runs in ``layer(x)``, not in
-   ``layer.forward(x)``.
+   Without ``detach()``, each stored output keeps the graph that was recorded before it. If the model changes the output
+   in place later (an in-place ReLU, ``out += x``), store ``output.detach().clone()``. The hook runs in ``layer(x)``,
+   but ``layer.forward(x)`` skips it.
 """
 
 # %%
 # What does the last layer see?
 # -----------------------------
-# A network tells the points of two rings apart. No line separates the rings. So what does its last layer, a linear one, get?
+# A network tells the points of two rings apart. No line separates the rings, but its last layer is linear. So what does this
+# layer get?
 
 import torch
 from torch import nn
@@ -130,9 +131,9 @@ assert len(features) == 3
 # %%
 # In the features, one line separates nearly all points of the two rings.
 #
-# ``register_forward_hook`` returns a handle. The hook stays until you call ``handle.remove()``: a notebook cell that registers
-# a hook and does not remove it adds one more each time you run it. ``copy.deepcopy(model)`` copies the hook too.
-# ``with model.body.register_forward_hook(keep):`` removes it at the end of the block. If your model has dropout or batch
+# ``register_forward_hook`` returns a handle. The hook stays until you call ``handle.remove()``, so a notebook cell that only
+# registers a hook adds one more each time you run it. ``copy.deepcopy(model)`` copies the hook too. ``with
+# model.body.register_forward_hook(keep):`` removes it at the end of the block. If your model has dropout or batch
 # normalization, call ``model.eval()`` first.
 
 # %%
@@ -181,8 +182,8 @@ assert _given[0][0] is model.head and type(_given[0][1]) is tuple
 # %%
 # Without a hook: a slice or torch.fx
 # -----------------------------------
-# A forward hook gets what a module returns. Here the features are the result of a function, ``torch.tanh``, and no module
-# returns them:
+# A forward hook gets what a module returns. In the next network, the features are the result of a function, ``torch.tanh``,
+# so no module returns them:
 
 
 class Small(nn.Module):
@@ -267,9 +268,9 @@ assert model.body[:2][0] is model.body[0]
 #
 # - Your own model: return the features from ``forward``.
 # - An ``nn.Sequential``: a slice, ``model.body[:2](x)``. For other models, ``nn.Sequential(*list(small.children())[:-1])`` is
-#   often tried. Here it leaves out ``torch.tanh``, without an error.
-# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. Here ``small.second`` gets the
-#   features.
+#   often tried, but it leaves out ``torch.tanh``, without an error.
+# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. For ``small.second``, this
+#   is the features.
 # - The output of a module in someone else's model: a forward hook. The rest of the model runs, too.
 # - The result of a function in someone else's model: ``torch.fx``. For models of torchvision, `create_feature_extractor
 #   <https://docs.pytorch.org/vision/stable/feature_extraction.html>`__ uses it.
@@ -364,11 +365,11 @@ assert model.body[0].weight.grad.abs().sum() > 0 and not features[0].requires_gr
 tabulate_bytes_kept()
 
 # %%
-# For each batch, this graph keeps 16 times as much as the output itself. With ``detach()`` the outputs alone are kept, one more
-# for each batch: clear the list when you have used it. A slice keeps the memory of the whole output, and a clone of the slice
-# does not.
+# For each batch, this graph keeps 16 times as much as the output itself. With ``detach()`` only the outputs are kept, one
+# more for each batch, so clear the list when you have used it. A slice keeps the memory of the whole output, but a clone of
+# the slice is small.
 #
-# Do not detach the features if a loss on them should train the layers before.
+# Leave ``detach()`` out if a loss on the features should train the layers before.
 #
 # **The output is changed in place later.** ``detach()`` shares memory with the output. This ReLU overwrites it (asked about a
 # VGG in `pytorch#20705 <https://github.com/pytorch/pytorch/issues/20705>`__):
@@ -413,8 +414,8 @@ assert torch.equal(stored[-1], _residual.inner(x))
 # %%
 # The same happens with ``out += x`` in a residual block.
 #
-# **A hook that returns something.** What a hook returns, if it is not ``None``, replaces the output. ``setdefault`` returns the
-# stored value, so the second batch gets the features of the first, and no gradient reaches ``body``:
+# **A hook that returns something.** What a hook returns replaces the output, unless it is ``None``. ``setdefault`` returns
+# the stored value, so the second batch gets the features of the first, and no gradient reaches ``body``:
 
 seen = {}
 model.zero_grad()
@@ -464,11 +465,11 @@ assert _calls_of(model.body, lambda: model.forward(x)) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# A hook does not run on an ``nn.ModuleList`` either, which nobody calls, or on ``out_proj`` of ``nn.MultiheadAttention``, whose
-# weight is used without a call. With ``torch.compile``, register the hook before the first call. A later hook on an inner layer
-# may not run: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
+# The same happens on an ``nn.ModuleList``, because nobody calls it, and on ``out_proj`` of ``nn.MultiheadAttention``, whose
+# weight is used without a call. With ``torch.compile``, register the hook before the first call. A later hook on an inner
+# layer may be skipped: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
 #
-# **A lambda in a loop.** It looks up ``name`` when it runs, after the loop. Then ``name`` is the last one:
+# **A lambda in a loop.** It looks up ``name`` when it runs, which is after the loop. Then ``name`` is the last one:
 
 seen, layers = {}, dict(model.body.named_children())
 handles = [
@@ -516,7 +517,7 @@ assert _said[2].shape == (300, 3)
 # %%
 # Make the hook in a function, as ``report`` does, or write ``name=name`` among the arguments of the lambda.
 #
-# **An output that is not a tensor.** With ``keep`` on an ``nn.LSTM``: *'tuple' object has no attribute 'detach'*. (``report``
+# **An output that is a tuple.** With ``keep`` on an ``nn.LSTM``: *'tuple' object has no attribute 'detach'*. (``report``
 # fails in the same way, at ``shape``.) Take the part that you want, ``output[0].detach()``.
 
 # %%

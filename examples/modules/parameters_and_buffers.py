@@ -17,9 +17,9 @@ nn.Parameter, register_buffer and state_dict: what a module registers
       self.layers = nn.ModuleList([a, b])  # the same
       self.register_buffer("mean", t)  # moved, saved
 
-   An optimizer gets what is in ``model.parameters()``. A plain tensor under a new name, ``self.scale = t``, is not in it, is
-   not moved by ``model.to()``, and is not in ``state_dict()``. The same goes for layers that are only in a Python list. Often
-   there is no error: count the parameters.
+   An optimizer gets what is in ``model.parameters()``. A plain tensor under a new name, ``self.scale = t``, is left out
+   there, by ``model.to()`` and by ``state_dict()``. The same goes for layers that are only in a Python list. Often
+   there is no error, so count the parameters.
 """
 
 # %%
@@ -134,8 +134,8 @@ for _kind, _made in (
 
 # %%
 # It happened to a master's thesis (`pytorch#72580 <https://github.com/pytorch/pytorch/issues/72580>`__). Backward fills the
-# ``.grad`` of the listed layers too, but the optimizer does not have them: ``step()`` does not change them, and ``zero_grad()``
-# does not clear them. ``model.eval()`` does not reach them either: a ``Dropout`` in the list stays on.
+# ``.grad`` of the listed layers too, but the optimizer lacks them: ``step()`` leaves them as they are, and ``zero_grad()``
+# leaves their gradients. ``model.eval()`` misses them as well, so a ``Dropout`` in the list stays on.
 
 # %%
 # Trained, moved, saved: what each kind of attribute gets
@@ -225,14 +225,14 @@ tabulate_parts(Parts())
 # Which one should you take?
 #
 # - The numbers are learned: ``nn.Parameter``, also while :ref:`it is frozen <sphx_glr_gallery_modes_freezing.py>`.
-# - They are not learned, and a loaded model needs them: a buffer, such as the running mean of a batch normalization.
-# - They can be computed again, such as a mask: a buffer with ``persistent=False``. It is not in the file.
+# - A loaded model needs them, but they are not learned: a buffer, such as the running mean of a batch normalization.
+# - They can be computed again, such as a mask: a buffer with ``persistent=False``, which is left out of the file.
 #
-# ``requires_grad=True`` does not register a tensor: ``grad_tensor`` gets a gradient, but it is not in ``parameters()``.
+# ``requires_grad=True`` alone registers nothing: ``grad_tensor`` gets a gradient, but the optimizer does not get the tensor.
 #
 # The reason is in the assignment. ``self.name = value`` calls a method of ``nn.Module`` that looks at the value. A
 # ``Parameter``, an ``nn.Buffer`` or a ``Module`` goes into one of three dictionaries: ``_parameters``, ``_buffers``,
-# ``_modules``. Under a new name, everything else becomes an ordinary attribute of Python. That includes a list, and
+# ``_modules``. Under a new name, everything else becomes an ordinary attribute of Python, such as a list, or
 # :ref:`nn.Parameter(...) * 0.01 <sphx_glr_gallery_graphs_leaves_and_roots.py>`, which is an ordinary tensor.
 
 parts = Parts()
@@ -318,9 +318,9 @@ assert len(_raised) == 1 and "deserialize object on a CUDA device" in _raised[0]
 table.replace({True: "yes", False: "no"})
 
 # %%
-# By default, the numbers are written into the parameters that are there. So you can make the optimizer before or after. The
-# ``.grad`` of the old weights stays: call ``zero_grad()``. With ``assign=True``, the module gets new parameters, and :ref:`the
-# optimizer has to be made afterwards <sphx_glr_gallery_training_optimizers.py>`.
+# By default, the numbers are written into the parameters that are there, so you can make the optimizer before or after. The
+# ``.grad`` of the old weights stays: call ``zero_grad()``. With ``assign=True``, the module gets new parameters, and
+# :ref:`the optimizer has to be made afterwards <sphx_glr_gallery_training_optimizers.py>`.
 #
 # **Out of memory after loading** (as in `nanoGPT#236 <https://github.com/karpathy/nanoGPT/pull/236>`__). The module and
 # ``saved`` are two copies, until you delete ``saved`` and the checkpoint that holds it. What was saved on a GPU is loaded to
@@ -358,16 +358,15 @@ assert sum(b.numel() for b in model.buffers()) == 17
 # sphinx_gallery_end_ignore
 
 # %%
-# ``parameters()`` is what an optimizer needs: it yields a shared weight once, and no buffers. ``state_dict()`` is what a file
-# needs: it has the weight under both names, and the 17 numbers of the buffers. ``load_state_dict(..., assign=True)``
-# :ref:`breaks such a tie <sphx_glr_gallery_modules_tied_weights_and_lora.py>`.
+# ``parameters()`` is what an optimizer needs: it yields a shared weight once, and leaves out buffers. ``state_dict()`` is
+# what a file needs: it has the weight under both names, and the 17 numbers of the buffers. ``load_state_dict(...,
+# assign=True)`` :ref:`breaks such a tie <sphx_glr_gallery_modules_tied_weights_and_lora.py>`.
 
 # %%
 # model.zero_grad or optimizer.zero_grad?
 # ---------------------------------------
-# If the optimizer has the parameters of the model and no others, both do the same. This optimizer has the head, and a
-# temperature that is not part of the model. Each backward adds 1 to each gradient. Before each of three passes, one of the two
-# is called:
+# If the optimizer has exactly the parameters of the model, both do the same. This optimizer has the head, and a temperature
+# from outside of the model. Each backward adds 1 to each gradient. Before each of three passes, one of the two is called:
 
 
 def gradients_after_three_passes(clear):
@@ -437,8 +436,8 @@ for _owner in (_both, *_optimizers):  # the same parameters: the same effect
 table.rename_axis(columns="zero_grad of")
 
 # %%
-# Where it is 3, nothing cleared the gradient. ``clip_grad_norm_(model.parameters())`` counts it too. If you add the body to the
-# optimizer later, the next step uses the sum of all passes. Freeze the body until then, or call both.
+# Where it is 3, nothing cleared the gradient. ``clip_grad_norm_(model.parameters())`` counts it too. And if you add the body
+# to the optimizer later, the next step uses the sum of all passes. So freeze the body until then, or call both.
 
 # %%
 # What people get wrong
@@ -495,8 +494,8 @@ assert not torch.equal(_fresh.frequency, _saved.frequency)
 
 # %%
 # A buffer would have been converted. After ``.to("cuda")`` the message is :ref:`Expected all tensors to be on the same device
-# <sphx_glr_gallery_errors_two_devices.py>`. A plain tensor is not saved either: if its numbers are random, the loaded model has
-# different numbers, without an error.
+# <sphx_glr_gallery_errors_two_devices.py>`. A plain tensor is also missing from the file, so if its numbers are random, the
+# loaded model has different ones, without an error.
 #
 # **A buffer that keeps the graph.** A running mean is computed from activations that require grad. Then the buffer has a
 # history, and the next backward goes back into the previous step:
@@ -619,7 +618,7 @@ for _kind in ("SGD", "Adam"):
 #
 # .. solution::
 #
-# None: the list hides both parameters. And ``table`` is not converted, so ``@`` gets two dtypes. A ``ParameterList`` and a
+# None: the list hides both parameters. ``table`` stays ``float32``, so ``@`` gets two dtypes. A ``ParameterList`` and a
 # buffer are registered.
 
 

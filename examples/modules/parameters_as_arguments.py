@@ -22,8 +22,8 @@ functional_call and MAML: backward through an update step
       new = {n: w - lr * g for (n, w), g in zip(weights.items(), grads)}
       outer = loss_fn(functional_call(model, new, (x,)), y)
 
-   Autograd does not record ``load_state_dict``, a write to ``.data`` or, by default, ``optimizer.step()``. With one of them as
-   the step, the old weights get ``None`` from ``outer``, or a gradient that silently leaves out the step.
+   If the step is ``load_state_dict``, a write to ``.data`` or ``optimizer.step()``, autograd by default records
+   nothing. Then the old weights get ``None`` from ``outer``, or a gradient that silently leaves out the step.
 """
 
 # %%
@@ -133,11 +133,11 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 # new["weight"]``, raises :ref:`cannot assign ... as parameter <sphx_glr_gallery_errors_cannot_assign_parameter.py>`.
 #
 # ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in place of the parameters with those names, runs
-# ``forward``, and puts the parameters back. (So a module runs with parameters that are not leaves, `asked in the forum
-# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__.)
+# ``forward``, and puts the parameters back (`asked in the forum
+# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__).
 #
-# What you do not pass stays the module's own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own running
-# mean.
+# For what you leave out, the module uses its own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own
+# running mean.
 
 # sphinx_gallery_start_ignore
 _refused = []
@@ -313,7 +313,7 @@ assert len(_errors) == 2 and "is not implemented" in _errors[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``start`` is detached. With the parameters themselves, the result requires grad, and keeps its graph in memory.
+# ``start`` is detached. Otherwise the result requires grad, and keeps its graph in memory.
 #
 # **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Use
 # ``track_running_stats=False``: each task is then normalized with its own points.
@@ -534,8 +534,8 @@ assert len({saved_bytes(n, False) for n in range(5)}) == 1
 tabulate_saved_kilobytes()
 
 # %%
-# Call ``backward()`` for each task instead of adding up all losses: the gradients add up in ``.grad``, and only one graph is in
-# memory at a time.
+# So call ``backward()`` for each task instead of adding up all losses: the gradients add up in ``.grad``, and only one graph
+# is in memory at a time.
 
 # %%
 # Several models in one call
@@ -602,7 +602,7 @@ assert torch.equal(_wrong[0], _wrong[1]) and not torch.allclose(_wrong, _both)
 # %%
 # What people get wrong
 # ---------------------
-# **The step is not recorded.** Here is the same inner step, written in other ways. Each is tried on the model itself, and on
+# **The step is not recorded.** These are other ways to write the same inner step. Each is tried on the model itself, and on
 # ``copy.deepcopy(model)``. The table shows ``.grad`` of the weight that the outer optimizer has.
 #
 # .. how-measured:: Each function makes the inner step. Then the outer loss is computed, and its backward called.
@@ -736,11 +736,11 @@ tabulate_steps()
 #   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
 # - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4.
 #
-# Published code has such steps (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__ with ``load_state_dict``). Compare with
-# finite differences once, as above.
+# Compare with finite differences once, as above: published code has such steps (`MeLU#9
+# <https://github.com/hoyeoplee/MeLU/issues/9>`__).
 #
-# **A wrong name is ignored.** ``weights`` is a misspelled ``weight`` here, and by default the call runs with the old weight.
-# Pass ``strict=True``. It also wants each buffer, so for a model with buffers pass both: ``(weights, buffers)``.
+# **A wrong name is ignored.** ``weights`` is a misspelled ``weight``, and by default the call runs with the old weight. So
+# pass ``strict=True``. It also wants each buffer: for a model with buffers pass both, ``(weights, buffers)``.
 
 wrong = {"weights": new["weight"]}
 print("without strict:", functional_call(model, wrong, (x,)).item())
@@ -793,8 +793,8 @@ assert functional_call(model, dict(model.named_parameters()), (x,)).requires_gra
 # .. solution::
 #
 # The new weight is :math:`(1 - 2\,\text{lr})\, w + 6\,\text{lr}`. At 0.5 that is 3 from each start, the best weight for the
-# inner loss. The start makes no difference, so MAML's gradient is 0. At 0.7 the step goes too far: a larger start gives a
-# smaller new weight. First-order MAML does not know this, and has the wrong sign.
+# inner loss, so MAML's gradient is 0. At 0.7 the step goes too far: a larger start gives a smaller new weight. First-order
+# MAML misses this, and has the wrong sign.
 
 for lr in (0.1, 0.5, 0.7):  # outer_loss reads lr
     full, first = (

@@ -128,11 +128,9 @@ _ = model.requires_grad_(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``grad(loss_of_one)`` is the gradient for one sample. ``vmap`` runs it for all samples at once. ``in_dims`` says that all
-# samples share the weights (``None``), and that samples and targets are numbered in their dimension 0. The weights are
+# ``grad(loss_of_one)`` is the gradient for one sample, and ``vmap`` runs it for all samples at once. ``in_dims`` says that
+# all samples share the weights (``None``), and that samples and targets are numbered in their dimension 0. The weights are
 # detached, so that the results keep no graph. Frozen weights get gradients too. Add ``if w.requires_grad`` to leave them out.
-#
-# In ``loss_of_one``, ``x`` is a single sample without a batch dimension. ``x[None]`` makes it a batch of one.
 
 # %%
 # The same numbers in three ways
@@ -159,6 +157,7 @@ def inputs_and_slopes(model, inputs, targets):
     seen = {}
 
     def remember(layer, args, output):
+        assert layer not in seen, "a layer that runs twice"
         seen[layer] = args[0].detach(), output
 
     layers = [part for part in model.modules() if type(part) is nn.Linear]
@@ -166,6 +165,7 @@ def inputs_and_slopes(model, inputs, targets):
     loss = F.cross_entropy(model(inputs), targets, reduction="sum")
     for handle in handles:
         handle.remove()
+    assert all(output._version == 0 for _, output in seen.values()), "inplace=True"
     slopes = torch.autograd.grad(loss, [seen[layer][1] for layer in layers])
     return [
         (seen[layer][0], slope) for layer, slope in zip(layers, slopes, strict=True)
@@ -224,6 +224,15 @@ try:
 except RuntimeError as error:
     _refused.append(str(error))
 assert len(_refused) == 1
+_again = nn.Sequential(*[nn.Linear(2, 2)] * 2)
+_relu = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True), nn.Linear(2, 2))
+_refused.clear()
+for _net in (_again, _relu):
+    try:
+        inputs_and_slopes(_net, points, labels)
+    except AssertionError as error:
+        _refused.append(str(error))
+assert _refused == ["a layer that runs twice", "inplace=True"]
 torch.random.set_rng_state(_state)
 # sphinx_gallery_end_ignore
 
@@ -231,8 +240,10 @@ torch.random.set_rng_state(_state)
 # Why does ``.grad`` not have them? For a linear layer, ``backward()`` computes ``slope.T @ input``. This matrix product has the
 # sum over the samples inside, so the single gradients never exist as tensors. ``einsum`` computes them instead of the sum.
 #
-# These hooks are for ``nn.Linear``: every kind of layer needs its own formula. With ``vmap`` you write none, but not every
-# layer runs in it: ``nn.GRU`` raises an error (`pytorch#134606 <https://github.com/pytorch/pytorch/issues/134606>`__).
+# These hooks are for an ``nn.Linear`` that runs once, because every kind of layer needs its own formula. The asserts stop
+# where the gradient would be wrong: at a layer that runs twice, and before an activation with ``inplace=True``. With ``vmap``
+# you write no formula, but some layers fail in it: ``nn.GRU`` raises an error (`pytorch#134606
+# <https://github.com/pytorch/pytorch/issues/134606>`__).
 
 # %%
 # What it costs
@@ -349,10 +360,9 @@ assert 128 * 25e6 * 4 == 12.8e9
 tabulate_costs()
 
 # %%
-# The loop calls the operators once for each sample, ``vmap`` and the hooks once for all samples. The price is memory: the
-# result is as large as all weights, times the samples. (For 25 million ``float32`` weights and 128 samples: 12.8 gigabytes.) If
-# you need only the norms, let the function for one sample return its norm, and pass ``chunk_size=16``. Then the gradients of 16
-# samples exist at a time.
+# The loop calls the operators once for each sample, ``vmap`` and the hooks once for all samples. The price is memory, because
+# the result is as large as all weights, times the samples. If you need only the norms, let the function for one sample return
+# its norm, and pass ``chunk_size=16``. Then the gradients of 16 samples exist at a time.
 
 # %%
 # Clip the gradient of each sample
@@ -449,29 +459,6 @@ torch.testing.assert_close(_mapped, _each, rtol=1e-3, atol=1e-5)
 tabulate_distances(nets)
 
 # %%
-# If batch norm must stay in training mode, there is still a gradient of each *loss*. ``torch.autograd.grad`` computes all of
-# them from one ordinary forward pass. But each of them depends on all samples of the batch:
-
-net = conv_net(nn.BatchNorm2d(4))
-losses = F.cross_entropy(net(images), digits, reduction="none")  # 16 losses
-of_each_loss = torch.autograd.grad(
-    losses, list(net.parameters()), torch.eye(16), is_grads_batched=True
-)
-print([tuple(g.shape) for g in of_each_loss][:2])
-
-# sphinx_gallery_start_ignore
-_net = conv_net(nn.BatchNorm2d(4))
-F.cross_entropy(_net(images), digits).backward()
-for _g, _w in zip(of_each_loss, _net.parameters(), strict=True):
-    assert _g.shape == (16, *_w.shape)
-    torch.testing.assert_close(_g.mean(0), _w.grad, rtol=1e-3, atol=1e-5)
-_net = conv_net(nn.BatchNorm2d(4))
-_losses = F.cross_entropy(_net(_other), digits, reduction="none")
-(_first, *_) = torch.autograd.grad(_losses[0], _net[0].weight)
-assert (_first - of_each_loss[0][0]).abs().max() > 1e-4  # sample 1 moved, not sample 0
-# sphinx_gallery_end_ignore
-
-# %%
 # **torch.autograd.grad inside vmap.** It raises an error for a loss that is computed inside (asked in `pytorch#53445
 # <https://github.com/pytorch/pytorch/issues/53445>`__). Write ``torch.func.grad``, as above.
 
@@ -494,11 +481,13 @@ assert len(raised) == 2 and raised[1].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# **Class weights.** The mean of ``F.cross_entropy(..., weight=w)`` is divided by the class weights in the batch. In a batch of
-# one they cancel, and have no effect. Pass ``reduction="sum"`` in ``loss_of_one``.
+# **Class weights and ignored labels.** The mean of ``F.cross_entropy`` divides by the class weights of the batch, or by the
+# number of labels other than -100. In a batch of one, class weights cancel, and a token of a short sequence counts more than
+# one of a long one. Pass ``reduction="sum"`` in ``loss_of_one``, and divide by the sum over the whole batch.
 #
-# **No batch dimension.** Without ``[None]``, ``nn.Flatten`` takes the channels of the one image for a batch, and the next layer
-# raises :ref:`shapes cannot be multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
+# **No batch dimension.** In ``loss_of_one``, ``x`` is a single sample, and ``x[None]`` makes it a batch of one. Without
+# ``[None]``, ``nn.Flatten`` takes the channels of the one image for a batch, and the next layer raises :ref:`shapes cannot be
+# multiplied <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #
 # **Dropout.** By default ``vmap`` raises :ref:`an error <sphx_glr_gallery_errors_vmap_item.py>`, since it does not know whether
 # the samples share one mask. ``"different"`` is what ordinary training does. One sample, repeated eight times:
@@ -552,6 +541,22 @@ _loss = F.cross_entropy(model(points), labels, _class_weights)
 _summed = _weighted("sum").sum(0) / _class_weights[labels].sum()
 torch.testing.assert_close(_summed, _expected, rtol=1e-4, atol=1e-5)
 assert (_weighted("mean").mean(0) - _expected).norm() > 0.05 * _expected.norm()
+_words, _next = torch.arange(18).view(3, 6) % 5, torch.arange(18).view(3, 6) % 4
+_next[0, 2:] = -100  # a short sequence
+_table = {"w": torch.randn(5, 4)}
+
+
+def _of_sequence(reduction):
+    def one(weights, x, y):
+        return F.cross_entropy(weights["w"][x], y, reduction=reduction)
+
+    return vmap(grad(one), in_dims=(None, 0, 0))(_table, _words, _next)["w"]
+
+
+_expected = grad(lambda w: F.cross_entropy(w["w"][_words].mT, _next))(_table)["w"]
+_summed = _of_sequence("sum").sum(0) / (_next != -100).sum()
+torch.testing.assert_close(_summed, _expected, rtol=1e-4, atol=1e-5)
+assert (_of_sequence("mean").mean(0) - _expected).norm() > 0.05 * _expected.norm()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -31,8 +31,8 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 # %%
 # A million words, and a batch of 4,096
 # -------------------------------------
-# ``nn.Embedding`` takes rows out of its weight. The gradient of a row that the batch does not use is zero. By default
-# ``.grad`` stores these zeros, so it is as large as the weight. With ``sparse=True`` it stores one entry for each token:
+# ``nn.Embedding`` takes rows out of its weight, so the gradient of a row that the batch leaves out is zero. By default
+# ``.grad`` stores these zeros, and is as large as the weight. With ``sparse=True`` it stores one entry for each token:
 
 import pandas as pd
 import torch
@@ -233,10 +233,10 @@ assert "Sparse invariant checks are implicitly disabled" in _said
 # sphinx_gallery_end_ignore
 
 # %%
-# At step 200 both make the same step. After it the gradient is 0, but the running mean of ``Adam`` is not, and ``Adam`` moves
-# the row on, to ten times the distance here (asked in `pytorch#18404 <https://github.com/pytorch/pytorch/issues/18404>`__).
-# ``SparseAdam`` leaves a row alone until the word occurs again. ``Adam`` did not move the row before its first use. ``AdamW``
-# would, by its weight decay.
+# At step 200 both make the same step. Then the gradient is 0, but the running mean of ``Adam`` fades slowly, so ``Adam``
+# moves the row on, to ten times the distance (asked in `pytorch#18404 <https://github.com/pytorch/pytorch/issues/18404>`__).
+# ``SparseAdam`` leaves a row alone until the word occurs again. ``Adam`` left the row alone before its first use, but
+# ``AdamW`` would have moved it, by its weight decay.
 
 # %%
 # padding_idx, scale_grad_by_freq, EmbeddingBag
@@ -295,13 +295,14 @@ assert torch.allclose(_rows.to_dense(), _scaled.weight.grad)
 
 # %%
 # The padding token has no entry. To scale by frequency yourself, coalesce the gradient of one batch, and divide
-# ``grad.values()`` by ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token.
+# ``grad.values()`` by ``counts[:, None]`` from ``tokens.unique(return_counts=True)``. Both are sorted by token. (Leave
+# padding tokens out of ``tokens``.)
 
 # %%
 # The gradient of a sparse matrix: torch.sparse.mm
 # ------------------------------------------------
 # Sparse matrices have gradients as well (`asked in the forum
-# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). Here ``A`` has the 6,000 edges of a
+# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). ``A`` has the 6,000 edges of a
 # graph of 2,000 nodes, and ``X`` has their features. Both require a gradient:
 
 nodes = 2000
@@ -457,12 +458,11 @@ for _momentum in (0, 0.9):  # the running mean of SGD, 100 steps
 # sphinx_gallery_end_ignore
 
 # %%
-# The message of ``AdamW`` names *Adam*, and that of ``SGD`` with ``weight_decay`` is about an addition. To decay the rows of
-# the batch, add ``0.01 * embedding(tokens.unique()).square().sum()`` to the loss (`pytorch#30402
+# To decay the rows of the batch, add ``0.01 * embedding(tokens.unique()).square().sum()`` to the loss (`pytorch#30402
 # <https://github.com/pytorch/pytorch/issues/30402>`__). Then frequent words decay more often.
 #
 # ``SGD`` with ``momentum`` keeps an uncoalesced sparse buffer, and the buffer grows: for 50 words and 6 random tokens a step,
-# to more than 300 entries after 100 steps here. ``Adagrad`` can warn *Sparse invariant checks are implicitly disabled*.
+# to more than 300 entries after 100 steps. ``Adagrad`` can warn *Sparse invariant checks are implicitly disabled*.
 # ``torch.sparse.check_sparse_tensor_invariants.disable()`` silences it.
 
 # %%
@@ -522,8 +522,8 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# ``coalesce()`` matters here: the norm of the three entries in the small gradient above is 2.4, and the norm of the gradient is
-# 3.2. See :ref:`sphx_glr_gallery_training_gradient_clipping.py`.
+# ``coalesce()`` matters, because the norm of the three entries in the small gradient above is 2.4, and the norm of the
+# gradient is 3.2. See :ref:`sphx_glr_gallery_training_gradient_clipping.py`.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.linalg.vector_norm(torch.eye(2).to_sparse())
@@ -531,8 +531,8 @@ assert torch.allclose(
 #    ``clip_grad_norm_`` accepts a sparse gradient. ``clip_grad_value_`` still raises an error.
 
 # %%
-# **A loss that uses the weight itself.** Then ``backward`` makes a dense gradient, without a warning. This is so even if the
-# loss uses only some rows, as in ``weight[tokens]``:
+# **A loss that uses the weight itself.** Then ``backward`` makes a dense gradient, without a warning, even if the loss uses
+# only some rows, as in ``weight[tokens]``:
 
 
 def layout_of_grad(loss_of):
@@ -577,7 +577,7 @@ layouts.rename(".grad").to_frame()
 #
 # .. solution::
 #
-# Look up the candidates in the embedding, too. That makes 3 + 4 lookups, and 6 entries: word 7 is looked up twice.
+# Look up the candidates in the embedding, too. That makes 3 + 4 lookups, but 6 entries, because word 7 is looked up twice.
 
 embedding = nn.Embedding(1000, 8, sparse=True)
 rows = embedding(torch.tensor([3, 7, 9]))

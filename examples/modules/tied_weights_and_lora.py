@@ -308,7 +308,7 @@ for _reentrant in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``B`` is a factor in the gradient of ``A``, so the first gradient of ``A`` is zero. The gradient of ``B`` is not. If you start
+# ``B`` is a factor in the gradient of ``A``, so the first gradient of ``A`` is zero, while that of ``B`` is not. If you start
 # both at zero, neither learns.
 #
 # Freeze before you add ``A`` and ``B``: a later ``model.requires_grad_(False)`` freezes them as well. With a frozen embedding
@@ -439,13 +439,13 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# Keep a copy of the frozen weight, if you want it back exactly. While the weight is merged, call ``lora.layer``: ``lora`` would
-# add the product a second time.
+# So keep a copy of the frozen weight, if you want it back exactly. While the weight is merged, call ``lora.layer``, because
+# ``lora`` would add the product a second time.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Sharing .data, and not the Parameter.** The two layers then have the same memory, and still two parameters:
+# **Sharing .data instead of the Parameter.** The two layers then have the same memory, but still two parameters:
 
 shared = Model()
 shared.out = nn.Linear(16, 100, bias=False)
@@ -533,7 +533,7 @@ tabulate_one_step()
 
 # %%
 # SGD without weight decay hides the mistake. Adam divides each gradient by its size, so each of the two steps is 0.1 long:
-# together 0.2, or 0. ``clip_grad_norm_`` sees two gradients as well, and computes a different norm.
+# together 0.2, or 0. ``clip_grad_norm_`` sees two gradients as well, so it computes a different norm.
 #
 # **Calls that break the tie.** There is no error when a call separates the two weights. The table has a column for each way
 # to tie them:

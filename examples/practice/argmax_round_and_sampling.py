@@ -13,9 +13,9 @@ Gradients through argmax, round and sampling
 
 .. in-short::
 
-   ``argmax``, ``>`` and ``topk(...).indices`` end the graph. The gradient of ``round`` and ``sign`` is 0, without an error.
-   Use a soft version such as ``softmax``, or take the value of the hard choice and the gradient of the soft one
-   (*straight-through*):
+   ``argmax``, ``>`` and ``topk(...).indices`` end the graph. The gradient of ``round`` and ``sign`` is 0, without an
+   error. So use a soft version such as ``softmax``, or take the value of the hard choice and the gradient of the soft
+   one (*straight-through*):
 
    .. code-block:: python
 
@@ -72,8 +72,7 @@ def plot_loss_over_first_score():
 
 
 # %%
-# Change the first score: with argmax, the loss stays the same until that score is the highest. With ``softmax(scores / tau)``
-# it falls smoothly.
+# With argmax, the loss stays the same until the first score is the highest. With ``softmax(scores / tau)`` it falls smoothly:
 
 # figure: The loss over the first score. With argmax it is 9 up to a score of 1, where it jumps to 0. With softmax it falls
 #   smoothly, with the lower temperature tau more steeply.
@@ -90,8 +89,8 @@ assert _falls[0].min() < 2 * _falls[1].min()
 # sphinx_gallery_end_ignore
 
 # %%
-# The slope is 0 on both sides of the jump, and gives no direction. Autograd does not even record it. Another
-# parameter, ``width``, is rounded to a whole number. Neither learns:
+# The slope is 0 on both sides of the jump, so it gives no direction, and autograd does not even record it. Another parameter,
+# ``width``, is rounded to a whole number. Neither learns:
 
 width = torch.tensor(2.6, requires_grad=True)
 
@@ -209,9 +208,9 @@ assert len(_raised) == 8 and all("is not implemented" in text for text in _raise
 tabulate_operations().rename_axis(columns="result of")
 
 # %%
-# - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. If it uses something else too, nothing
-#   is raised, and this part of the gradient is missing.
-# - **Zeros.** Nothing is raised, and ``x`` does not learn. The image of ``grid_sample`` would. ``torch.bernoulli``,
+# - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. Beside another term, this part of the
+#   gradient is missing without an error.
+# - **Zeros.** There is no error, and ``x`` does not learn. (The image of ``grid_sample`` would.) ``torch.bernoulli``,
 #   ``torch.poisson`` and ``torch.normal`` are in this group, too (`pytorch#4159
 #   <https://github.com/pytorch/pytorch/issues/4159>`__).
 # - **An error** in ``backward()``: the derivative *is not implemented*.
@@ -295,8 +294,8 @@ assert torch.allclose(_given, _product) and _given.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# With the same noise, ``tau`` changes the gradient. It does not change the option that is drawn, except where rounding makes a
-# tie. The gradient has two factors: the slope of the loss at the hard sample, and the derivative of the soft sample.
+# With the same noise, ``tau`` changes the gradient, but the option that is drawn stays the same, except where rounding makes
+# a tie. The gradient has two factors: the slope of the loss at the hard sample, and the derivative of the soft sample.
 
 # %%
 # The temperature: bias and noise
@@ -383,9 +382,9 @@ assert _score[0] < 0.03 and 0.5 < _score[1] < 3
 # sphinx_gallery_end_ignore
 
 # %%
-# This loss is quadratic. With the loss ``(choice @ options).exp() / 20``, the bias of ``hard=True`` is larger at 0.1 than
-# at 1. So try several temperatures, and compare the trained models. :ref:`sphx_glr_gallery_practice_policy_gradient.py` has
-# an estimate without this bias.
+# With another loss, ``(choice @ options).exp() / 20``, the bias of ``hard=True`` is larger at 0.1 than at 1. So try several
+# temperatures, and compare the trained models. :ref:`sphx_glr_gallery_practice_policy_gradient.py` has an estimate without
+# this bias.
 
 # %%
 # Quantization: clamp, then round
@@ -450,7 +449,6 @@ assert _level == 3 and torch.autograd.grad(_level, _last)[0] == 1
 # - ``x > t``: ``torch.sigmoid((x - t) / tau)``.
 # - ``topk`` as a mask: straight-through, with
 #   ``hard = torch.zeros_like(soft).scatter(-1, soft.topk(k).indices, 1.0)``.
-# - The ranks of a one-dimensional ``x``: ``torch.sigmoid((x[:, None] - x) / tau).sum(1) - 0.5``.
 # - ``grid_sample`` with ``mode="nearest"``: ``mode="bilinear"`` has a gradient for the grid. The gradient for the image is
 #   there with both.
 # - ``histc`` (asked in `the forum <https://discuss.pytorch.org/t/differentiable-torch-histc/25865>`__): with equally spaced
@@ -480,10 +478,6 @@ for _point in (0.1, 1.3, 2.9):
     _shares = soft_histogram(torch.tensor([_point]), torch.arange(4.0))
     assert (_shares > 0).sum() == 2 and _shares.argmax() == round(_point)
 _s = torch.tensor([0.2, 1.7, 1.1, -0.5], requires_grad=True)
-_ranks = torch.sigmoid((_s[:, None] - _s) / 0.01).sum(1) - 0.5
-assert torch.allclose(_ranks, _s.argsort().argsort().float(), atol=1e-3)
-_ranks = torch.sigmoid((_s[:, None] - _s) / 1.0).sum(1) - 0.5
-assert torch.autograd.grad(_ranks[0], _s)[0].all()
 _soft = _s.softmax(-1)
 _hard = torch.zeros_like(_soft).scatter(-1, _soft.topk(2).indices, 1.0)
 _mask = _hard + (_soft - _soft.detach())
@@ -542,8 +536,8 @@ assert torch.equal(_x.sign() + (_x - _x), _x.sign())
 
 # %%
 # For a one-hot choice, the second way is as good as the first (asked in `pytorch#68941
-# <https://github.com/pytorch/pytorch/issues/68941>`__). With large soft values it is not: ``(x.sign() - x) + x`` is 0 for
-# ``x = 1e8``.
+# <https://github.com/pytorch/pytorch/issues/68941>`__). With large soft values it fails: ``(x.sign() - x) + x`` is 0 for ``x
+# = 1e8``.
 #
 # **The soft argmax as a position.** The mean of the positions can lie where no peak is. Between two equal peaks, at 0 and 4, it
 # is 2:
@@ -557,8 +551,8 @@ for _tau in (0.1, 1.0, 10.0):
 # sphinx_gallery_end_ignore
 
 # %%
-# **The defaults of gumbel_softmax.** It draws at random in evaluation too. Use the argmax there. It picks along the last
-# dimension. For scores of shape ``(N, C, H, W)``, pass ``dim=1``. And it expects logits: from probabilities it returns valid
+# **The defaults of gumbel_softmax.** It draws at random in evaluation too, so use the argmax there. It picks along the last
+# dimension: for scores of shape ``(N, C, H, W)``, pass ``dim=1``. And it expects logits: from probabilities it returns valid
 # samples, but from another distribution, ``softmax(probs)``:
 
 probs = torch.tensor([0.7, 0.2, 0.1])
@@ -594,8 +588,8 @@ assert (_wrong - probs.softmax(0)).abs().max() < 0.01 and _wrong[0] < 0.5
 #
 # .. solution::
 #
-# Take ``hardtanh`` as the soft function. It has this gradient, and its value cancels out. At 0, ``x.sign()`` is 0. For exactly
-# two values, write ``torch.where(x < 0, -1.0, 1.0)``.
+# Take ``hardtanh`` as the soft function, because it has this gradient, and its value cancels out. At 0, ``x.sign()`` is 0.
+# For exactly two values, write ``torch.where(x < 0, -1.0, 1.0)``.
 
 x = torch.tensor([-2.0, -0.5, 0.5, 2.0], requires_grad=True)
 soft = F.hardtanh(x)

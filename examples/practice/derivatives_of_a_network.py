@@ -19,9 +19,9 @@ PINN: u_t, u_xx and the Laplacian
       u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
       (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
 
-   With ``retain_graph=True`` in the last call, the loss takes ``u_xx`` for a constant, usually without an error. The sum is
-   right if each row of ``u`` depends on its own row of ``x`` and ``t``: no BatchNorm in training mode. If the network
-   has only linear layers and ReLU, ``u_xx`` is 0.
+   With ``retain_graph=True`` in the last call, the loss takes ``u_xx`` for a constant, usually without an error. The
+   sum is right if each row of ``u`` depends only on its own row of ``x`` and ``t``, so use no BatchNorm in training
+   mode. If the network has only linear layers and ReLU, ``u_xx`` is 0.
 """
 
 # %%
@@ -303,10 +303,10 @@ assert len(_refused) == 6 and "randomness" in _refused[2]
 tabulate_costs().round(0).astype(int)
 
 # %%
-# All three cost about two passes for each dimension: they compute a column of the :ref:`Hessian
+# All three cost about two passes for each dimension, because they compute a column of the :ref:`Hessian
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. You can train with all three. The loop
-# raises an error for a linear network and under ``no_grad()``. The other two raise an error in training mode if the network has
-# dropout (``vmap`` wants ``randomness="same"``) or BatchNorm.
+# raises an error for a linear network and under ``no_grad()``. The other two raise an error in training mode if the network
+# has dropout (``vmap`` wants ``randomness="same"``) or BatchNorm with running statistics.
 
 # %%
 # Errors that this code raises
@@ -446,11 +446,11 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # sphinx_gallery_end_ignore
 
 # %%
-# All three residuals have equal values, so the loss that you log is right. Only its gradient is wrong. Write ``assert
+# All three residuals have equal values, so the loss that you log is right, but its gradient is wrong. Write ``assert
 # u_xx.requires_grad`` below the last call.
 #
-# **ReLU.** A network of linear layers and ReLU is linear piece by piece. Its ``u_xx`` is 0 and requires grad, so the assert
-# does not catch it. ``LeakyReLU`` is no better. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
+# **ReLU.** A network of linear layers and ReLU is linear piece by piece. Its ``u_xx`` is 0 and requires grad, so it passes
+# the assert. ``LeakyReLU`` is no better. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
 #
 # **Points that see each other.** If ``u[7]`` depends on ``x[5]`` too, its derivative is added to that of ``u[5]``. With several
 # outputs, a sum over all of them adds their derivatives: take one column, ``out[:, 0:1].sum()``.
@@ -515,8 +515,8 @@ tabulate_errors_of_the_sum().round(2)
 #
 # .. solution::
 #
-# With a hundred times as many directions, the error is about ten times smaller. The noise comes from the entries of the Hessian
-# off its diagonal.
+# With a hundred times as many directions, the error is about ten times smaller. The noise comes from the entries of the
+# Hessian off its diagonal.
 
 
 def estimate(f, x, directions):

@@ -14,8 +14,8 @@ GAN: two optimizers, and where to detach
 
 .. in-short::
 
-   Detach the fake samples in the discriminator's step, and do not detach them in the generator's step. Begin each of the two
-   steps with its optimizer's ``zero_grad()``, and compute ``g_loss`` after ``opt_d.step()``:
+   Detach the fake samples in the discriminator's step, but keep their graph in the generator's step. Begin each of the
+   two steps with its optimizer's ``zero_grad()``, and compute ``g_loss`` after ``opt_d.step()``:
 
    .. code-block:: python
 
@@ -62,8 +62,8 @@ for _early in (True, False):  # frozen before the forward pass, or after it
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward must pass through ``D`` to reach ``G``. On its way it fills the ``.grad`` of ``D`` with a gradient that you do not
-# want in the generator's step.
+# Backward must pass through ``D`` to reach ``G``. On its way it fills the ``.grad`` of ``D`` with a gradient that has no use
+# in the generator's step.
 #
 # .. how-measured:: For two networks with 256 hidden units, this code counts the nodes that run in backward, and the bytes that
 #    autograd has saved when the loss is ready (each storage once, without the weights).
@@ -209,9 +209,9 @@ assert measured(of_d(_dropped)) == measured(of_d(without_graph))
 tabulate_losses()
 
 # %%
-# ``detach()`` keeps the gradient of ``d_loss`` out of ``G``, and backward runs fewer nodes. It saves no memory here: ``fake``
-# still has the graph of ``G``, for the generator's step. Under ``no_grad``, ``G`` saves nothing. Then you must compute ``fake``
-# again for the generator's step.
+# ``detach()`` keeps the gradient of ``d_loss`` out of ``G``, so backward runs fewer nodes. It saves no memory, because
+# ``fake`` still has the graph of ``G``, for the generator's step. Under ``no_grad``, ``G`` saves nothing, but then you must
+# compute ``fake`` again for the generator's step.
 
 # %%
 # One step of D, one step of G
@@ -262,8 +262,8 @@ assert round(bce(zeros, ones).item(), 2) == 0.69  # a logit of 0 is the probabil
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not wait for a loss of 0. If ``D`` gives each number the probability 0.5, ``d_loss`` is :math:`2 \ln 2 = 1.39`, and
-# ``g_loss`` is :math:`\ln 2 = 0.69`.
+# In a balance, the losses are above 0. If ``D`` gives each number the probability 0.5, ``d_loss`` is :math:`2 \ln 2 = 1.39`,
+# and ``g_loss`` is :math:`\ln 2 = 0.69`.
 
 # %%
 # Several forward passes, one backward
@@ -306,8 +306,9 @@ assert _kept == [129, 129] and measured(of_d(without_graph))["KiB saved"] == 258
 # sphinx_gallery_end_ignore
 
 # %%
-# Two backwards need less memory, if the first one comes before the second forward pass: with the wide ``D`` of the tables, 129
-# KiB at a time instead of 258. Do not call ``zero_grad()`` between them: that clears the gradient of the real numbers.
+# Two backwards need less memory, if the first one comes before the second forward pass: with the wide ``D`` of the tables,
+# 129 KiB at a time instead of 258. Leave out ``zero_grad()`` between them, because it clears the gradient of the real
+# numbers.
 
 # %%
 # Gradient penalty
@@ -394,8 +395,8 @@ assert not torch.equal(_drop(fake), _drop(fake))
 # %%
 # What people get wrong
 # ---------------------
-# **zero_grad right after step.** With one network, you can call ``zero_grad()`` before ``backward()`` or after ``step()``. Here
-# ``g_loss.backward()`` comes after it, and leaves a gradient in ``D``. The next ``d_loss.backward()`` adds to that.
+# **zero_grad right after step.** With one network, you can call ``zero_grad()`` before ``backward()`` or after ``step()``. In
+# a GAN, ``g_loss.backward()`` comes after it, and leaves a gradient in ``D``. The next ``d_loss.backward()`` adds to that.
 #
 # .. how-measured:: This code trains with variants of the loop, and averages over the last 200 of 400 steps (or of 1,600). For
 #    the generator's step, it computes the fake samples again, so that a missing detach raises no error.
@@ -503,12 +504,12 @@ assert abs(_p[(-2 * _p.log() - (1 - _p).log()).argmin()] - 2 / 3) < 1e-3
 runs.map("{:.2f}".format)
 
 # %%
-# - With ``zero_grad()`` right before ``backward()``, a missing ``detach()`` changes no number here.
+# - With ``zero_grad()`` right before ``backward()``, a missing ``detach()`` changes no number.
 # - With ``zero_grad()`` after ``step()``, ``D`` trains on ``d_loss`` plus the last ``g_loss``, so fakes get the labels 0 and 1.
 #   If fake and real numbers are alike, its best answer is 2/3. That gives losses of 1.50 and 0.41. After 400 steps, ``G`` looks
 #   right. After 1,600, its numbers are almost equal. With the loop above, they are not.
-# - Without ``detach()`` too, ``G`` also gets both gradients. They cancel where ``D`` says 0.5, and ``G`` does not get to 3. The
-#   two equal losses look like a balance.
+# - Without ``detach()`` too, ``G`` also gets both gradients. They cancel where ``D`` says 0.5, so ``G`` does not get to 3.
+#   The two equal losses look like a balance.
 # - The last row is the next mistake.
 #
 # Both ``zero_grad()`` calls at the top of the iteration also work, if you detach. If ``D`` takes several steps in one
@@ -669,8 +670,8 @@ assert not torch.allclose(_G.weight.grad, _wanted, rtol=1e-2)
 # %%
 # ``[16, 1]`` is the transposed weight of the last layer of ``D``. :ref:`The error's own page
 # <sphx_glr_gallery_errors_modified_in_place.py>` explains the numbers. Compute ``g_loss`` after the step. You can keep
-# ``fake``. An optimizer with ``fused=True`` :ref:`gives no error
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>` here, and a wrong gradient.
+# ``fake``. An optimizer with ``fused=True`` on a CPU :ref:`gives no error
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`, but a wrong gradient.
 #
 # **One fake for two backwards.** Without ``detach()``, ``d_loss.backward()`` frees what the graph of ``G`` has saved. Then
 # ``g_loss.backward()`` raises :ref:`Trying to backward through the graph a second time

@@ -19,9 +19,9 @@ gather: one index per row, and pairwise distances with cdist
       x.gather(1, index[:, None]).squeeze(1)
       x[torch.arange(len(x)), index]  # the same, and -1 is the last column
 
-   ``x[:, index]`` takes the same columns from *each* row. The distances of all pairs of rows are ``torch.cdist(x, y)``. Its
-   gradient at distance 0 is 0, where a root written by hand gives NaN. If two points are much closer to each other than to 0,
-   add ``compute_mode="donot_use_mm_for_euclid_dist"``.
+   ``x[:, index]`` takes the same columns from *each* row. The distances of all pairs of rows are ``torch.cdist(x, y)``.
+   Its gradient at distance 0 is 0, where a root written by hand gives NaN. If two points are much closer to each other
+   than to 0, add ``compute_mode="donot_use_mm_for_euclid_dist"``.
 """
 
 # %%
@@ -199,12 +199,17 @@ for _x, _i in (
     for _picked, _gradient in _results[1:]:
         assert torch.equal(_picked, _results[0][0])
         assert torch.allclose(_gradient, _results[0][1])
+_wide, _ignored = torch.arange(200.0)[None], torch.tensor([-100])
+for _name in ("x[arange, index]", "take_along_dim"):
+    assert ways[_name](_wide, _ignored) == 100
 # sphinx_gallery_end_ignore
 tabulate_ways_to_pick()
 
 # %%
 # ``gather`` keeps its input alive until backward, and ``x[arange, index]`` only the two indices. ``one_hot`` multiplies all
-# entries, in backward too, and 0 times infinity is NaN.
+# entries, in backward too, and 0 times infinity is NaN. Negative indices count from the end, so an ignored label of -100 is a
+# trap: with 100 or more columns, ``x[arange, index]`` and ``take_along_dim`` silently pick a wrong entry. Select the rows
+# first.
 
 # %%
 # All pairs: three ways to a distance matrix

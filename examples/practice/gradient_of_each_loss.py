@@ -22,22 +22,19 @@ The gradient of each loss: multi-task learning and PCGrad
       grad_a = torch.autograd.grad(loss_a, shared, retain_graph=True)
       grad_b = torch.autograd.grad(loss_b, shared)
 
-   ``shared`` is the list of the parameters that both losses use. After ``(loss_a + loss_b).backward()``, ``.grad`` holds the
-   sum. A parameter that one loss does not use, or that is frozen, raises an error here: leave it out.
+   ``shared`` is the list of the parameters that both losses use. After ``(loss_a + loss_b).backward()``, ``.grad``
+   holds the sum. A parameter that one loss does not use, or that is frozen, raises an error: leave it out of the list.
 """
 
 # %%
 # Two losses pull on one trunk
 # ----------------------------
-# Two heads share a trunk, and each head has a loss: ``two_losses`` runs the trunk once and returns both losses. How large is
-# the gradient of each loss, and do the two agree?
-#
-# .. how-measured:: This code makes the model and its data, and draws gradients in their plane, with true lengths and angles.
+# Two heads share a trunk, and each head has a loss. How large is the gradient of each loss, and do the two agree? Make one call
+# for each loss:
 
-import matplotlib.pyplot as plt
 import torch
 from torch import nn
-from torch.nn.functional import mse_loss
+from torch.nn.functional import cosine_similarity, mse_loss
 
 torch.manual_seed(75)
 trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh())
@@ -53,6 +50,17 @@ def two_losses():
 
 def flat(gradients):
     return torch.cat([gradient.flatten() for gradient in gradients])
+
+
+loss_a, loss_b = two_losses()
+shared = list(trunk.parameters())
+grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
+grad_b = flat(torch.autograd.grad(loss_b, shared))
+
+# %%
+# .. how-measured:: This code draws gradients in their plane, with true lengths and angles.
+
+import matplotlib.pyplot as plt
 
 
 def plot_two_gradients(grad_a, grad_b):
@@ -79,23 +87,15 @@ def plot_two_gradients(grad_a, grad_b):
 
 
 # %%
-# One call for each loss:
+# The two gradients and their sum, which lie in one plane:
 
-import torch
-from torch import nn
-from torch.nn.functional import cosine_similarity, mse_loss
-
-loss_a, loss_b = two_losses()
-shared = list(trunk.parameters())
-grad_a = flat(torch.autograd.grad(loss_a, shared, retain_graph=True))
-grad_b = flat(torch.autograd.grad(loss_b, shared))
 # figure: Three arrows from one point. The gradient of loss b is long and points to the right. The gradient of loss a is
 #   short and points to the upper left. The sum points to the right, more than 90 degrees away from the gradient of loss a.
 plot_two_gradients(grad_a, grad_b)
 
 # %%
-# The first call keeps the graph for the second. ``flat`` joins the gradients of all the parameters into one vector, here of 30
-# numbers. Two vectors and their sum lie in one plane.
+# The first call keeps the graph for the second. ``flat`` joins the gradients of all the parameters into one vector of 30
+# numbers.
 
 total = grad_a + grad_b
 print(f"norms: {grad_a.norm():.2f} and {grad_b.norm():.2f}")
@@ -158,8 +158,8 @@ assert _after_a_step(lambda a, b: a, 2)[1] > 1e-5
 
 # %%
 # A negative cosine is a *conflict*: a small enough step of the shared parameters against one gradient raises the other loss.
-# Here the sum conflicts with ``grad_a``: a small step of the trunk against the sum lowers the total and raises loss a. The
-# heads can hide this: if they step too, loss a falls here.
+# In this model, the sum conflicts with ``grad_a``: a small step of the trunk against the sum lowers the total and raises loss
+# a. The heads can hide this, because loss a falls if they step too.
 
 # %%
 # Two calls, or one batched call
@@ -303,9 +303,9 @@ assert _trunk[1] == _trunk[2] == 8 * _trunk[0] > 0
 tabulate_costs()
 
 # %%
-# Here the batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls. It
-# does more in the heads: each head gets all eight rows, and seven of them are zeros. Its largest tensor on the way is eight
-# times as large. Both ways return one gradient of the size of ``shared`` for each loss.
+# The batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls, and
+# more in the heads, because each head gets all eight rows, and seven of them are zeros. Its largest tensor on the way is
+# eight times as large. Both ways return one gradient of the size of ``shared`` for each loss.
 
 # %%
 # PCGrad in ten lines
@@ -353,8 +353,8 @@ assert _worst < -0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# Balancing by norm is another way: scale each gradient to the same norm. Here is one step against each direction, with
-# the same ``lr``. The optimizer needs ``.grad``, nothing else:
+# Balancing by norm is another way: scale each gradient to the same norm. To compare, take one step against each direction,
+# with the same ``lr``. The optimizer needs only ``.grad``:
 
 start = {name: value.clone() for name, value in trunk.state_dict().items()}
 directions = {
@@ -444,7 +444,7 @@ _h.backward(_rows.sum(0))
 assert len(_visits) == 1
 
 
-def _zero_head(least, on_the_losses):
+def _zero_head(least):
     _trunk, _a, _b = nn.Linear(4, 6), nn.Linear(6, 1), nn.Linear(6, 1)
     nn.init.zeros_(_a.weight)
     _mine = [*_a.parameters(), *_b.parameters()]
@@ -454,27 +454,22 @@ def _zero_head(least, on_the_losses):
     _norms = _rows.flatten(1).norm(dim=1)
     assert _norms[0] == 0 and _norms[1] > 0
     _scale = _norms.mean() / _norms.clamp(min=least)
-    if on_the_losses:
-        (_scale * _both).sum().backward()
-    else:
-        _both.sum().backward(inputs=_mine)
-        _h.backward(torch.tensordot(_scale, _rows, dims=1))
+    _both.sum().backward(inputs=_mine)
+    _h.backward(torch.tensordot(_scale, _rows, dims=1))
     return _trunk.weight.grad, _a.weight.grad
 
 
-assert _zero_head(0.0, False)[0].isnan().any()  # without the clamp
-assert all(g.isfinite().all() and g.norm() < 100 for g in _zero_head(1e-8, False))
-assert _zero_head(1e-8, True)[1].norm() > 1e6
+assert _zero_head(0.0)[0].isnan().any()  # without the clamp
+assert all(g.isfinite().all() and g.norm() < 100 for g in _zero_head(1e-8))
 optimizer.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# The heads get their own gradients. The last line sends one gradient through the trunk, in which both norms at ``h`` count the
-# same. A norm can be 0, as with a head whose weight starts at zero. Without the ``clamp``, the gradients then become NaN. With
-# these factors as weights of the *losses*, the gradient of such a head would be more than a million here. GradNorm
-# learns weights of the losses during the training.
+# The heads get their own gradients. The last line sends one gradient through the trunk, in which both norms at ``h`` count
+# the same. A norm can be 0, as with a head whose weight starts at zero. Without the ``clamp``, the gradients then become NaN.
+# (GradNorm learns weights of the losses during the training.)
 #
-# How good is the approximation here?
+# How good is the approximation?
 
 batched = torch.autograd.grad(torch.stack(two_losses()), shared, unit, **options)
 at_weights = torch.cat([gradient.flatten(1) for gradient in batched], dim=1)
@@ -504,7 +499,7 @@ assert _opposite > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the ratio of the norms is close, and the cosine is not. The two cosines can even differ in sign.
+# The ratio of the norms is close, but the cosine is off. The two cosines can even differ in sign.
 
 # %%
 # Weights: the ratio counts
@@ -568,16 +563,15 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it does not
-# cancel if the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it
-# does.
+# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it stays if
+# the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it cancels.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*. Each entry is
-# the sum over the losses. PCGrad on this list compares the weight with the bias, not loss a with loss b (`Truxify#11390
-# <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
+# **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*, and each entry
+# is the sum over the losses. So PCGrad on this list compares the weight with the bias instead of loss a with loss b
+# (`Truxify#11390 <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
 
 for p in shared:
     p.grad = None

@@ -23,9 +23,9 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
       score = model(x)[0, label]
       (gradient,) = torch.autograd.grad(score, x)
 
-   It tells how fast the score changes at this image, not how much each pixel contributed. For that, average the gradient on the
-   way from a baseline (integrated gradients). Under ``no_grad`` there is no gradient. Token ids have none either: take the
-   output of the embedding.
+   It tells how fast the score changes at this image. To learn how much each pixel contributed, average the gradient on
+   the way from a baseline (integrated gradients). Under ``no_grad`` there is no gradient. Token ids have none either:
+   take the output of the embedding.
 """
 
 # %%
@@ -33,8 +33,6 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
 # ----------------------------
 # A small network tells horizontal bars from vertical ones. Each image also has a square and noise, which say nothing about the
 # class. Does the network look at the bar?
-#
-# .. how-measured:: This code makes the images, trains the network, measures occlusion and draws, in double precision.
 
 import pandas as pd
 import torch
@@ -79,10 +77,21 @@ def trained_network():
 
 
 # %%
+# ``image`` is a test image with a vertical bar. The gradient of its score takes four lines:
+
+model = trained_network()
+images, labels, bars = make_images(200)  # not seen in training
+image, label = images[7:8], 1
+
+model.eval()
+x = image.detach().clone().requires_grad_()
+score = model(x)[0, label]
+(gradient,) = torch.autograd.grad(score, x)
+
+# %%
+# .. how-measured:: This code measures occlusion and draws, in double precision.
 
 import matplotlib.pyplot as plt
-import torch
-from torch import nn
 
 
 def occlusion(image, label):
@@ -114,21 +123,8 @@ def draw_pictures(maps, title):
     fig.suptitle(title)
 
 
-model = trained_network()
-images, labels, bars = make_images(200)  # not seen in training
-image, label = images[7:8], 1
-
 # %%
-# ``image`` is a test image with a vertical bar. The map on the right is a measurement: how far does the score fall if you cover
-# a pixel and its neighbors with gray?
-
-import torch
-from torch import nn
-
-model.eval()
-x = image.detach().clone().requires_grad_()
-score = model(x)[0, label]
-(gradient,) = torch.autograd.grad(score, x)
+# The map on the right is a measurement: how far does the score fall if you cover a pixel and its neighbors with gray?
 
 # figure: Three pictures. The image has a white vertical bar, a gray square and noise. In the map of the gradient's absolute
 #   value, large values are scattered over the whole image. In the map of occlusion, the bar stands out.
@@ -181,8 +177,8 @@ assert abs(_share(_all) - 0.09) < 0.02 and abs(bars.double().mean() - 0.06) < 0.
 # test images, the bar covers 6 % of the pixels, and has 9 % of the gradient's absolute value (median). These are two questions:
 #
 # - Occlusion: what happens if you *replace* a pixel?
-# - The gradient: how fast does the score change if you change a pixel *a little*? Here it is largest at a dark pixel away from
-#   the bar. Cover that pixel alone with gray, and the score hardly changes.
+# - The gradient: how fast does the score change if you change a pixel *a little*? In this image it is largest at a dark pixel
+#   away from the bar. Cover that pixel alone with gray, and the score hardly changes.
 
 # %%
 # FGSM: one step along the sign
@@ -241,8 +237,8 @@ assert model(attacked).argmax() == 0 and model(image).argmax() == 1
 # %%
 # Integrated gradients: what each pixel contributed
 # -------------------------------------------------
-# Choose a baseline, here a gray image. Go from it to the image in small steps, average the gradient on the way, and multiply by
-# the difference. Here, all steps fit in one batch:
+# Choose a baseline, for example a gray image. Go from it to the image in small steps, average the gradient on the way, and
+# multiply by the difference. All steps fit in one batch:
 
 
 def integrated_gradients(image, label, baseline, steps):
@@ -334,8 +330,8 @@ _ = model.requires_grad_(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# The image requires grad, so that this works with frozen layers, too. Otherwise nothing before the first trainable layer has a
-# graph (asked in `MONAI#3035 <https://github.com/Project-MONAI/MONAI/issues/3035>`__).
+# The image requires grad, so that this works with frozen layers, too. Otherwise nothing before the first trainable layer has
+# a graph (asked in `MONAI#3035 <https://github.com/Project-MONAI/MONAI/issues/3035>`__).
 
 # %%
 # Checked against occlusion
@@ -413,9 +409,9 @@ assert torch.allclose(grad_cam(image.clone().requires_grad_(), labels[7:8]), cam
 tabulate_maps()
 
 # %%
-# The absolute gradient agrees least. Here the factor ``image - baseline``, which is small for dark pixels, makes most of the
-# difference. It agrees well without any gradient, since the bar is bright: a map that looks right proves little. The average
-# on the way brings the sum close to the rise. Grad-CAM is coarser: it has one weight per channel, and 8 x 8 places.
+# The absolute gradient agrees least. The factor ``image - baseline``, which is small for dark pixels, makes most of the
+# difference. It agrees well without any gradient, because the bar is bright: a map that looks right proves little. The
+# average on the way brings the sum close to the rise. Grad-CAM is coarser: it has one weight per channel, and 8 x 8 places.
 
 # %%
 # Words: the gradient at the embedding's output
@@ -594,8 +590,8 @@ assert _raised[0] is True and "Inference tensors cannot be saved" in _raised[1]
 # ``clone()`` the image and the labels inside (see `lightning#14497
 # <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
 #
-# **The second step of an attack.** After the first step, ``x`` is a result and not a leaf. ``backward()`` does not fill its
-# ``.grad``, and PyTorch warns:
+# **The second step of an attack.** After the first step, ``x`` is a result, so ``backward()`` leaves its ``.grad`` empty, and
+# PyTorch warns:
 
 # sphinx_gallery_start_ignore
 import warnings
@@ -673,7 +669,7 @@ model.zero_grad()
 #
 # .. solution::
 #
-# In ``eval()`` it is: each score depends on its own image alone. In ``train()`` it is not: the layer normalizes with the
+# In ``eval()`` it is, because each score depends on its own image alone. In ``train()`` the layer normalizes with the
 # statistics of the batch, so each image changes the scores of the others.
 
 normed = nn.Sequential(model[0], nn.BatchNorm2d(8), *model[1:])

@@ -22,21 +22,20 @@ Implicit differentiation: backward through a fixed point or a solver
           z = solver(x)  # F(z) = 0
       z = z - torch.linalg.solve(J, F(z))
 
-   Here ``z`` is a vector, and ``J`` is the Jacobian of ``F`` at ``z``, detached. Backward then solves one linear system. For a
-   fixed point, ``F(z) = z - f(z)``; for an argmin without constraints, ``F`` is the gradient of a smooth objective. If ``J`` is
-   too large and ``f`` is a contraction, use a hook. This is for first derivatives, at a converged solution, where ``J`` is not
-   singular.
+   ``z`` is a vector, and ``J`` is the Jacobian of ``F`` at ``z``, detached. Backward then solves one linear system. For
+   a fixed point, ``F(z) = z - f(z)``; for an argmin without constraints, ``F`` is the gradient of a smooth objective.
+   If ``J`` is too large and ``f`` is a contraction, use a hook. This is for first derivatives, at a converged solution,
+   where ``J`` is not singular.
 """
 
 # %%
 # Memory grows with the iterations
 # --------------------------------
-# A deep equilibrium layer (DEQ) repeats :math:`z \leftarrow \tanh(W z + x)` until :math:`z` no longer changes. Autograd records
-# every iteration.
-#
-# .. how-measured:: The layer, with a row of x for each sample; a hook counts the memory that a graph keeps, without W and x.
+# A deep equilibrium layer (DEQ) repeats :math:`z \leftarrow \tanh(W z + x)` until :math:`z` no longer changes. The code has a
+# row of ``x`` for each sample:
 
 import torch
+from torch.autograd import grad, gradcheck
 
 
 def f(z, W, x):
@@ -58,6 +57,10 @@ torch.manual_seed(0)
 torch.set_default_dtype(torch.float64)
 W = (0.1 * torch.randn(50, 50)).requires_grad_()
 x = torch.randn(32, 50, requires_grad=True)
+z = unrolled(W, x, steps=40)
+
+# %%
+# .. how-measured:: A hook counts the memory that a graph keeps, without W and x.
 
 import matplotlib.pyplot as plt
 
@@ -83,16 +86,13 @@ def plot_saved_memory(counts):
 
 
 # %%
-# What the graph saves:
-
-import torch
-from torch.autograd import grad, gradcheck
+# Autograd records every iteration, so the graph saves more with each one:
 
 # figure: Kibibytes saved for backward over 1 to 40 recorded iterations. The line rises evenly, to about 500.
 plot_saved_memory(counts=[1, 5, 10, 20, 30, 40])
 
 # %%
-# The gradient depends on the solution, not on the iterations that found it. So this version records none of them. It records
+# The gradient depends only on the solution, whatever iterations found it. So this version records none of them. It records
 # one step at the solution, and a hook corrects the gradient:
 
 
@@ -257,9 +257,9 @@ assert not _Closed.apply(x.detach()).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# The Function saves one ``z``. But its backward makes a matrix ``J`` for each sample: here 625 KiB, as much as 50 recorded
-# iterations. Pass what needs a gradient to ``apply``: a ``W`` that ``forward`` takes from outside gets none.
-# (The hook fails at the undefined gradient that :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` would also send.)
+# The Function saves one ``z``. But its backward makes a matrix ``J`` for each sample, of 625 KiB together, as much as 50
+# recorded iterations. Pass what needs a gradient to ``apply``: a ``W`` that ``forward`` takes from outside gets none. (The
+# hook fails at the undefined gradient that :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>` would also send.)
 
 # %%
 # A root or an argmin: record one Newton step
@@ -307,8 +307,8 @@ for _context in (torch.no_grad, torch.inference_mode):
 # %%
 # For a batch, call ``attach`` in ``torch.func.vmap``: it makes one ``J`` per sample, not one for all.
 #
-# At an argmin without constraints, ``F`` is the gradient of the objective. Here the strength ``lam`` of a penalty gets its
-# gradient from a validation loss:
+# At an argmin without constraints, ``F`` is the gradient of the objective. In this example, the strength ``lam`` of a penalty
+# gets its gradient from a validation loss:
 
 from torch.nn.functional import softplus
 
@@ -445,7 +445,7 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 # %%
 # What people get wrong
 # ---------------------
-# **No recorded step.** The result of ``no_grad`` has no graph. With a layer behind it there is no error, and ``W`` learns
+# **No recorded step.** The result of ``no_grad`` has no graph. With a layer behind it there is no error, but ``W`` learns
 # nothing:
 
 with torch.no_grad():
@@ -490,10 +490,10 @@ pd.DataFrame(table, index=pd.Index(counts, name="recorded steps"))
 
 # %%
 # One step is wrong by almost half. It still points roughly the right way (the cosine is about 0.9), so some train with it on
-# purpose (`deepinv#419 <https://github.com/deepinv/deepinv/pull/419>`__). Measure its error first.
+# purpose (`deepinv#419 <https://github.com/deepinv/deepinv/pull/419>`__).
 
 # %%
-# **z0 is not detached.** Here the hook does one round, with ``z0`` made in three ways:
+# **z0 is not detached.** The next hook does one round, with ``z0`` made in three ways:
 
 import gc
 import weakref
@@ -553,8 +553,8 @@ W.grad = x.grad = None
 # <https://github.com/locuslab/deq/issues/24>`__).
 
 # %%
-# **A recorded loop that stops early.** If you start from the last solution, one iteration may be enough for ``z``, but not for
-# its gradient:
+# **A recorded loop that stops early.** If you start from the last solution, one iteration may be enough for ``z``, while its
+# gradient needs more:
 
 
 def settle(W, x, tol, z):
@@ -645,11 +645,10 @@ assert _errors[0] > 0.1 and _errors[-1] < 1e-8
 # sphinx_gallery_end_ignore
 
 # %%
-# Here the implicit error is below the tolerance and below the unrolled error. The iteration in the hook has to converge as
-# well.
+# The implicit error is below the tolerance and below the unrolled error. The iteration in the hook has to converge as well.
 
 # %%
-# **No contraction.** With ``W = -3`` this iteration jumps between two values. The formula still returns a number:
+# **No contraction.** With ``W = -3`` this iteration jumps between two values, but the formula still returns a number:
 
 w = torch.tensor([[-3.0]], requires_grad=True)
 c = torch.tensor([[0.5]], requires_grad=True)
@@ -706,9 +705,9 @@ assert torch.linalg.matrix_norm(W, 2) > 1  # sufficient, not necessary
 # sphinx_gallery_end_ignore
 
 # %%
-# The first gradient is ten times too small. So check the residual. Newton's method finds the fixed point, and there the
-# direct solve is right. The iteration in the hook still diverges. If the 2-norm of ``W`` (its largest singular value) is below
-# 1, this ``f`` is a contraction: both iterations converge, and ``J`` is not singular.
+# The first gradient is ten times too small, so check the residual. Newton's method finds the fixed point, and there the
+# direct solve is right, but the iteration in the hook still diverges. If the 2-norm of ``W`` (its largest singular value) is
+# below 1, this ``f`` is a contraction: both iterations converge, and ``J`` is not singular.
 
 # %%
 # **A singular system.** At ``W = 1`` and ``x = 0``, ``J`` is 0:
@@ -736,7 +735,8 @@ for _x, _steep in ((1e-3, 1e2), (1e-6, 1e4), (1e-9, 1e6)):
 # sphinx_gallery_end_ignore
 
 # %%
-# The solution has an infinite slope there. The direct solve raises, and the hook returns a number that depends on its rounds.
+# The solution has an infinite slope there. So the direct solve raises, while the hook returns a number that depends on its
+# rounds.
 
 # %%
 # **Second derivatives.** The Function's backward consists of differentiable operations, so it can be differentiated again. The
@@ -782,8 +782,8 @@ assert torch.autograd.gradgradcheck(Equilibrium.apply, small)
 #
 # .. solution::
 #
-# No: ``E`` is made of 0 and 4. ``M`` and ``e`` only choose the branches, and a comparison has no gradient. One recorded
-# Newton step gives :math:`dE/dM = 1 / (1 - e \cos E)`.
+# ``E`` is made of 0 and 4, while ``M`` and ``e`` only choose the branches, so nothing connects them. One recorded Newton step
+# gives :math:`dE/dM = 1 / (1 - e \cos E)`.
 
 
 def bisect(M, e):

@@ -32,12 +32,11 @@ Policy gradient: REINFORCE, log_prob, rsample, detach
 # %%
 # The reward has no gradient
 # --------------------------
-# Three slot machines pay 10, 11 and 12 on average. A policy picks one. Its three logits should learn to pick the last.
-#
-# .. how-measured:: This code is the three machines: a game pays the average and noise.
+# Three slot machines pay 10, 11 and 12 on average. A policy picks one, and its three logits should learn to pick the last. The
+# loss has a minus sign, because an optimizer minimizes. So ``-logits.grad`` estimates the gradient of the average reward:
 
 import torch
-from torch.distributions import Normal
+from torch.distributions import Categorical, Normal
 
 torch.manual_seed(0)
 payout = torch.tensor([10.0, 11.0, 12.0])
@@ -46,12 +45,6 @@ payout = torch.tensor([10.0, 11.0, 12.0])
 def play(action):
     return payout[action] + torch.randn(action.shape)
 
-
-# %%
-# The loss has a minus sign, because an optimizer minimizes. So ``-logits.grad`` estimates the gradient of the average reward.
-
-import torch
-from torch.distributions import Categorical
 
 logits = torch.tensor([1.0, 0.0, 0.0], requires_grad=True)
 policy = Categorical(logits=logits)
@@ -76,8 +69,8 @@ with torch.no_grad():  # a policy that acts under no_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# How good is the gradient of ``log_prob``? Here you know what the machines pay, so you can compute the average reward and its
-# gradient:
+# How good is the gradient of ``log_prob``? In this example you know what the machines pay, so you can compute the average
+# reward and its gradient:
 
 average = logits.softmax(0) @ payout
 (exact,) = torch.autograd.grad(average, logits)
@@ -90,7 +83,7 @@ assert abs(average.item() - 10.64) < 0.005
 # sphinx_gallery_end_ignore
 
 # %%
-# Now 100,000 games. Each has a row of logits of its own. The gradient of this row is the estimate from this game.
+# Now play 100,000 games. Each has its own row of logits, so the gradient of this row is the estimate from this game.
 
 rows = logits.detach().expand(100_000, 3).clone().requires_grad_()
 policy = Categorical(logits=rows)
@@ -211,8 +204,8 @@ for _gain, _right in ((_whole, True), (_to_go, True), (_own, False)):
 # rsample or sample
 # -----------------
 # A sample of a normal distribution can be written as ``mean + std * noise``. ``rsample()`` does that, so its action has a
-# gradient. An action from ``sample()`` has none. If the reward is a differentiable function of the action, the gradient can go
-# through the action itself. Here the reward is :math:`-(a - 3)^2`. At the mean 0 the exact gradient of the average is 6.
+# gradient, while an action from ``sample()`` has none. If the reward is a differentiable function of the action, the gradient
+# can go through the action itself. Take the reward :math:`-(a - 3)^2`: at the mean 0, the exact gradient of the average is 6.
 #
 # .. how-measured:: This code makes 100,000 estimates in four ways, and tabulates their mean and their standard deviation.
 
@@ -309,10 +302,10 @@ assert (_whole - _kl).abs().min() > 0.1
 (table.round(1) + 0.0).map("{:.1f}".format)
 
 # %%
-# Here ``rsample()`` is the least noisy of the right ways. The last row is the trap: for this ``Normal``, the ``log_prob`` of an
-# action from ``rsample()`` has the gradient 0 for the mean. If the mean moves, the action moves with it, and stays as likely
-# (`pytorch#10943 <https://github.com/pytorch/pytorch/issues/10943>`__). For a weighted ``log_prob``, detach the action, or call
-# ``sample()``. Do not detach it in an entropy bonus, as in soft actor-critic.
+# For this reward, ``rsample()`` is the least noisy of the right ways. The last row is the trap: for this ``Normal``, the
+# ``log_prob`` of an action from ``rsample()`` has the gradient 0 for the mean. If the mean moves, the action moves with it,
+# and stays as likely (`pytorch#10943 <https://github.com/pytorch/pytorch/issues/10943>`__). So for a weighted ``log_prob``,
+# detach the action, or call ``sample()``. Keep its gradient in an entropy bonus, as in soft actor-critic.
 #
 # Only to act, without learning, ``sample()`` is enough (asked in `robomimic#204
 # <https://github.com/ARISE-Initiative/robomimic/issues/204>`__). In a VAE it is a silent mistake: all that the encoder gets is
@@ -380,13 +373,13 @@ assert _found[0] < -0.3 and _found[2] > 0.2
 
 # %%
 # For the second logit, the first two gradients have the wrong sign. Until the first step of the optimizer, ``logp`` equals
-# ``old_logp`` here, and the three gradients agree. If you do not detach ``old_logp``, that first gradient is 0.
+# ``old_logp``, so the three gradients agree. If you do not detach ``old_logp``, that first gradient is 0.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The advantage is not detached.** A critic learns the average reward, and its value is the baseline. Without ``detach``, the
-# loss of the actor has a gradient for the critic too. Here the policy does not change, so that only the critic learns:
+# **The advantage is not detached.** A critic learns the average reward, and its value is the baseline. Without ``detach``,
+# the loss of the actor has a gradient for the critic too. To see it, only the critic learns in this loop:
 
 
 def learned_value(detach):
@@ -454,8 +447,8 @@ logits.grad = None
 # <https://github.com/batra-mlp-lab/visdial-rl/issues/13>`__).
 
 # %%
-# **The shapes differ.** Here ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
-# 1)``. If the rewards are a column too, so is the advantage. The product has the shape ``(N, N)``, without an error:
+# **The shapes differ.** The ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
+# 1)``. If the rewards are a column too, so is the advantage, and the product has the shape ``(N, N)``, without an error:
 
 policy = Categorical(logits=logits.expand(1000, 3))
 action = policy.sample()
@@ -497,9 +490,9 @@ assert torch.allclose(_slope, _moves * _weights)  # a sign for each dimension, n
 # sphinx_gallery_end_ignore
 
 # %%
-# Now each game is weighted by the mean of all advantages, which is 0 here. The policy learns nothing (`rl#1243
-# <https://github.com/pytorch/rl/issues/1243>`__). If only the value is a column, ``reward - value`` is ``(N, N)`` already, and
-# a critic with a squared loss learns one average for all states. Call ``squeeze(-1)`` on every column.
+# Now each game is weighted by the mean of all advantages, which is 0, so the policy learns nothing (`rl#1243
+# <https://github.com/pytorch/rl/issues/1243>`__). If only the value is a column, ``reward - value`` is ``(N, N)`` already,
+# and a critic with a squared loss learns one average for all states. Call ``squeeze(-1)`` on every column.
 #
 # With actions of shape ``(N, A)``, the ``log_prob`` of a ``Normal`` has the shape ``(N, A)``. Call ``.sum(-1)`` on it before
 # you multiply.
@@ -549,8 +542,8 @@ assert _told.returncode == 0 and _told.stderr.count("Converting a tensor") == 1
 #
 # .. solution::
 #
-# It is half of the exact one. The baseline contains the game's own reward, so it depends on the action. With *n* games, the
-# factor is :math:`1 - \frac{1}{n}`. A baseline from the other games alone gives the exact one.
+# It is half of the exact one, because the baseline contains the game's own reward and so depends on the action. With *n*
+# games, the factor is :math:`1 - \frac{1}{n}`. A baseline from the other games alone gives the exact one.
 
 pairs = torch.cartesian_prod(torch.arange(3), torch.arange(3))
 log_probs = Categorical(logits=logits).log_prob(pairs)

@@ -15,8 +15,8 @@ The gradient of svd and eigh: NaN for repeated values
 
 .. in-short::
 
-   Backward through the vectors of ``eigh`` or ``svd`` divides by the difference of two values. Two equal values give NaN here,
-   and two close ones a large or a wrong gradient. If the values are enough, leave the vectors out:
+   Backward through the vectors of ``eigh`` or ``svd`` divides by the difference of two values. So two equal values give
+   NaN, and two close ones a large or a wrong gradient. If the values are enough, leave the vectors out:
 
    .. code-block:: python
 
@@ -30,14 +30,27 @@ The gradient of svd and eigh: NaN for repeated values
 # %%
 # A gap that closes
 # -----------------
-# Three losses of a matrix with the eigenvalues 1, 1 + gap and 2. The first needs the values. The second is the squared length
-# of ``t`` in the plane of the first two vectors: of :math:`P t`, with the projector :math:`P = Q Q^T`. It is the same for any
-# two orthonormal vectors of this plane. The third needs the first vector alone.
-#
+# Take three losses of a matrix with the eigenvalues 1, 1 + gap and 2. The first needs the values. The second is the squared
+# length of ``t`` in the plane of the first two vectors: of :math:`P t`, with the projector :math:`P = Q Q^T`. It is the same
+# for any two orthonormal vectors of this plane. The third needs the first vector alone. With the gap 0, two gradients are NaN:
+
+import torch
+
+t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
+losses = {
+    "values": lambda values, Q: values[:2].sum(),
+    "projector": lambda values, Q: (t @ Q[:, :2]).square().sum(),
+    "one vector": lambda values, Q: (t @ Q[:, 0]).square(),
+}
+A = torch.diag(torch.tensor([1, 1, 2], dtype=torch.float64)).requires_grad_()
+for name, loss in losses.items():
+    (gradient,) = torch.autograd.grad(loss(*torch.linalg.eigh(A)), A)
+    print(f"{name:<10} norm of the gradient {gradient.norm():.2f}")
+
+# %%
 # .. how-measured:: This code computes the norm of each gradient for shrinking gaps, and draws it.
 
 import matplotlib.pyplot as plt
-import torch
 
 GAPS = [10.0**-k for k in range(1, 9)] + [0.0]
 
@@ -72,16 +85,7 @@ def plot_gradient_norms(losses):
 curves = {}
 
 # %%
-# Each loss gets ``values`` and ``Q`` from ``eigh``:
-
-import torch
-
-t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
-losses = {
-    "values": lambda values, Q: values[:2].sum(),
-    "projector": lambda values, Q: (t @ Q[:, :2]).square().sum(),
-    "one vector": lambda values, Q: (t @ Q[:, 0]).square(),
-}
+# The same gradients, for gaps that shrink to 0:
 
 # figure: The norm of three gradients against a gap that shrinks from 0.1 to 1e-8, and then to 0. Through one vector it grows
 #   from below 10 to below 1e8, tenfold with each step. Through the values and through the projector it stays about 1. At the
@@ -138,8 +142,8 @@ assert torch.allclose((_P @ t).square().sum(), (t @ _Q).square().sum())
 # sphinx_gallery_end_ignore
 
 # %%
-# The large gradient of the vector is right: at the gap 1e-6, a change of 1e-6 can turn the vector by 30 degrees. At the gap 0,
-# every vector of the plane is an eigenvector, and no derivative exists. The gradient of the projector has a limit, but
+# The large gradient of the vector is right: at the gap 1e-6, a change of 1e-6 can turn the vector by 30 degrees. At the gap
+# 0, every vector of the plane is an eigenvector, so no derivative exists. The gradient of the projector has a limit, but
 # ``eigh`` computes 0 / 0.
 
 # %%
@@ -326,8 +330,8 @@ assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# If the loss has no vectors, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M - M^T`
-# is 0 wherever :math:`E` is: 0 / 0.
+# If the loss needs only values, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M -
+# M^T` is 0 wherever :math:`E` is: 0 / 0.
 #
 # ``svd`` has :math:`\sigma_j^2 - \sigma_i^2` in place of :math:`E` (`Townsend
 # <https://j-towns.github.io/papers/svd-derivative.pdf>`__). ``U`` of ``diag(3, 0, 0)`` gives NaN: 0 is there twice (as in
@@ -339,8 +343,8 @@ assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
 # ---------------------
 # **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount. The gap stays, or rounding closes it.
 #
-# **Trusting a finite gradient.** Often rounding separates equal values. Then you divide one rounding error by another.
-# Here is the inverse root of 50 matrices, in ``float32`` and in ``float64``:
+# **Trusting a finite gradient.** Often rounding separates equal values. Then you divide one rounding error by another. For
+# the inverse root of 50 matrices, ``float32`` and ``float64`` disagree:
 
 
 def inverse_root(A):
@@ -382,8 +386,8 @@ assert _grad(_of_vectors, _A + torch.eye(3)).isnan().any()
 
 # %%
 # **A loss of the vector itself.** If :math:`q` is an eigenvector, so is :math:`-q`, and another machine may return that one.
-# A real ``eigh`` does not check this: the gradient of ``t @ q`` has a meaningless sign. A complex vector can have any phase,
-# and here ``backward`` raises:
+# A real ``eigh`` lets this pass, so the gradient of ``t @ q`` has a meaningless sign. A complex vector can have any phase,
+# and ``backward`` raises:
 
 Z = torch.tensor([[1, 1j, 0], [-1j, 3, 1 + 1j], [0, 1 - 1j, 6]], requires_grad=True)
 raised = []
@@ -544,7 +548,7 @@ assert len(_refused) == 1 and "Jacobian mismatch" in _refused[0]
 # %%
 # What to do instead
 # ------------------
-# **You need values.** ``eigvalsh``, ``svdvals``, and what is made of them. Here is a matrix of rank 1:
+# **You need values.** ``eigvalsh``, ``svdvals``, and what is made of them. For example, for a matrix of rank 1:
 
 low = torch.ones(3, 3, requires_grad=True)
 for name, loss in {
@@ -843,10 +847,10 @@ assert _values[1] - _values[0] < 1e-9
 tabulate_errors()
 
 # %%
-# Broadening is right for the projector here: the numerator is 0 as well. The root needs the limit of 0 / 0, and broadening
-# puts a 0 there: more than a quarter of the gradient is lost, in ``float64`` too. Separating is off by about as much as it adds
-# to ``A``, and can close another gap. ``InverseRoot`` gives no NaN in the whitening at the top. It has no second derivative,
-# and ``torch.func`` refuses it.
+# Broadening is right for the projector, because the numerator is 0 as well. The root needs the limit of 0 / 0, but broadening
+# puts a 0 there: more than a quarter of the gradient is lost, in ``float64`` too. Separating is off by about as much as it
+# adds to ``A``, and can close another gap. ``InverseRoot`` gives no NaN in the whitening at the top. It has no second
+# derivative, and ``torch.func`` refuses it.
 
 # %%
 # Exercise

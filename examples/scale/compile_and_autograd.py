@@ -15,10 +15,11 @@ torch.compile and autograd: hooks, double backward, graph breaks
 
 .. in-short::
 
-   Parameters and inputs get the gradients of eager PyTorch, up to rounding and random numbers. But autograd has one node for
-   each compiled graph, and sees nothing inside it. Without an error, hooks that you register on layers after the first call do
-   not run, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN) instead of ``None``.
-   With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. For that one call:
+   Parameters and inputs get the gradients of eager PyTorch, up to rounding and random numbers. But autograd has one
+   node for each compiled graph, and sees nothing inside it. So hooks that you register on layers after the first call
+   are skipped, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN) instead of
+   ``None``, all without an error. With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. For
+   that one call:
 
    .. code-block:: python
 
@@ -29,8 +30,8 @@ torch.compile and autograd: hooks, double backward, graph breaks
 # %%
 # The same gradient, another graph
 # --------------------------------
-# You compile a model, and training works. Then a hook does not run, or a gradient penalty fails. The reason is in the graph
-# that autograd records:
+# You compile a model, and training works. Then a hook does not run, or a gradient penalty fails. The reason is the graph that
+# autograd records:
 
 import pandas as pd
 import torch
@@ -117,9 +118,9 @@ assert not torch.equal(*_masks)
 # %%
 # A node for each graph
 # ---------------------
-# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled, as in the cases above. Or it ends the graph,
-# lets Python run, and begins another: a *graph break*. Here each of the two graphs has a node, and the tensor between them is
-# visible again:
+# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled, as in the cases above. Or it ends the
+# graph, lets Python run, and begins another: a *graph break*. Then each of the two graphs has a node, and the tensor between
+# them is visible again:
 
 
 def in_two(x):
@@ -160,9 +161,9 @@ assert _nodes(compiled_wave(torch.ones(3, requires_grad=True))) == [COMPILED]
 # %%
 # Custom functions
 # ----------------
-# A ``torch.autograd.Function`` is recorded, too: its ``backward`` becomes part of the backward graph, and its node is gone. If
-# ``backward`` does something besides computing, here appending to a list, the graph breaks around the function and its node
-# stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
+# A ``torch.autograd.Function`` is recorded, too: its ``backward`` becomes part of the backward graph, and its node is gone.
+# If ``backward`` does something besides computing, such as appending to a list, the graph breaks around the function and its
+# node stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
 
 log = []
 
@@ -297,11 +298,11 @@ runs.rename_axis(columns="hook")
 # on a parameter runs in both cases, since parameters lie outside of the compiled node.
 #
 # A *full backward* hook has a price: with it, the whole ``nn.Sequential`` above runs uncompiled, without a message. On the
-# compiled model itself, it did not run at all here. If you only want to look at gradients once, register your hooks and call
-# the model under ``torch.compiler.set_stance("force_eager")``.
+# compiled model itself, it did not run at all. If you only want to look at gradients once, register your hooks and call the
+# model under ``torch.compiler.set_stance("force_eager")``.
 
 # %%
-# **Asking for the gradient of something inside.** Here the model keeps its features, as for Grad-CAM:
+# **Asking for the gradient of something inside.** This model keeps its features, as for Grad-CAM:
 
 
 class Net(nn.Module):
@@ -366,7 +367,7 @@ assert len(_raised) == 1 and "retain_grad" in _raised[0]
 # ``features`` and ``value`` are two results of one node, so the way from one to the other is hidden in it. ``.grad`` stays
 # ``None``, a hook on ``features`` gets ``None``, and ``torch.autograd.grad(value, net.features)`` raises *appears to not have
 # been used in the graph*. With ``retain_grad()`` *inside* a compiled function the gradient comes, but that function ran
-# uncompiled here; ``fullgraph=True`` tells you so by an error (asked in `pytorch#91468
+# uncompiled; ``fullgraph=True`` tells you so by an error (asked in `pytorch#91468
 # <https://github.com/pytorch/pytorch/issues/91468>`__).
 
 # %%
@@ -490,11 +491,11 @@ assert all(map(torch.allclose, [p.grad for p in _with_gradient], _grads))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``set_stance("force_eager")`` runs the model uncompiled for this call, and keeps what is compiled for the others. Passing
-# ``net``, which is not compiled, does the same here. Or take the first gradient inside the compiled function with
-# ``torch.func.grad``, as on :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
+# ``set_stance("force_eager")`` runs the model uncompiled for this call, and keeps what is compiled for the others. You can
+# also pass ``net``, which is not compiled. Or take the first gradient inside the compiled function with ``torch.func.grad``,
+# as on :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
 #
-# In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one here.) These are the sums of its absolute
+# In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one.) These are the sums of its absolute
 # entries:
 
 
@@ -585,8 +586,8 @@ value.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# The backward graph was made to reuse the memory of what is saved for it. Whether it does so depends on the function: ``wave``
-# above can keep its graph. ``create_graph=True`` raises here with the same message. Setting
+# The backward graph was made to reuse the memory of what is saved for it. Whether it does so depends on the function:
+# ``wave`` above can keep its graph. ``create_graph=True`` raises with the same message. Setting
 # ``torch._functorch.config.donated_buffer = False`` before the first call lets you keep the graph. A second gradient still
 # raises.
 

@@ -20,15 +20,15 @@ DistributedDataParallel and autograd
       loss = loss_function(model(x), y)  # not net(x)
       loss.backward()  # once for each forward
 
-   Not averaged, often without an error: ``torch.autograd.grad``, a second ``backward()`` after the same forward, and a forward
-   inside ``no_sync()``.
+   Three kinds of gradients stay local, often without an error: those of ``torch.autograd.grad``, of a second
+   ``backward()`` after the same forward, and of a forward inside ``no_sync()``.
 """
 
 # %%
 # Two processes, one model
 # ------------------------
 # Each of two processes has its own samples. Their gradients differ, so without DDP, two optimizers would turn one model into
-# two. A whole script, to be started by ``torchrun --nproc-per-node 2 train.py``:
+# two. Copy this into ``train.py``, and start it with ``torchrun --nproc-per-node 2 train.py``:
 #
 # .. code-block:: python
 #
@@ -38,7 +38,7 @@ DistributedDataParallel and autograd
 #    from torch.nn.parallel import DistributedDataParallel
 #    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 #
-#    dist.init_process_group("gloo")  # "nccl" on GPUs
+#    dist.init_process_group("gloo")
 #    torch.manual_seed(0)
 #    data = TensorDataset(torch.randn(64, 4), torch.randn(64, 1))
 #    sampler = DistributedSampler(data)  # each process gets its own half
@@ -53,7 +53,8 @@ DistributedDataParallel and autograd
 #    print(dist.get_rank(), model.module.weight)
 #    dist.destroy_process_group()
 #
-# Both processes print the same weight. To look inside, this page starts two processes itself:
+# Both processes print the same weight. On GPUs, write ``"nccl"``, and move the model and the batches to the device
+# ``int(os.environ["LOCAL_RANK"])``. To look inside, this page starts two processes itself:
 #
 # .. how-measured:: This code forks two processes (not on Windows), calls a function in both, and returns what each returned.
 
@@ -135,6 +136,39 @@ from torch.nn.parallel import DistributedDataParallel
 
 torch.manual_seed(0)
 x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
+
+
+# sphinx_gallery_start_ignore
+import re
+import socket
+from pathlib import Path
+
+_source = Path(process.__code__.co_filename).read_text("utf-8")
+_lines = re.findall(r"^#    ?(.*)$", _source, re.MULTILINE)
+_begin, _end = (
+    _lines.index("import torch"),
+    _lines.index("dist.destroy_process_group()"),
+)
+_script = "\n".join(_lines[_begin : _end + 1])
+
+
+def _as_torchrun_does(rank, folder, port):
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(_script, {})
+    torch.save(said.getvalue(), f"{folder}/{rank}")
+
+
+with tempfile.TemporaryDirectory() as _folder:
+    with socket.socket() as _free:
+        _free.bind(("127.0.0.1", 0))
+        _where = (_folder, _free.getsockname()[1])
+    start_processes(_as_torchrun_does, _where, 2, start_method="fork")
+    _first, _second = (torch.load(f"{_folder}/{_rank}") for _rank in range(2))
+assert _first[0] == "0" and _second[0] == "1" and _first[1:] == _second[1:]
+# sphinx_gallery_end_ignore
 
 
 def alone(rank):
@@ -231,11 +265,11 @@ assert _same == [True, True, True, False, False]
 
 # %%
 # When you wrap a model, DDP copies the weights of process 0 to all others. Equal weights, gradients and optimizers give equal
-# weights after the step. Later changes of weights are not copied: load a checkpoint before you wrap, and the optimizer's state
-# in each process.
+# weights after the step. A later change of a weight stays in its process, so load a checkpoint before you wrap, and the
+# optimizer's state in each process.
 #
-# Since both processes have 8 samples, the mean is the gradient of all 16 samples here. With a ``BatchNorm1d`` layer it is not:
-# each process normalizes its own samples.
+# Because both processes have 8 samples, the mean is the gradient of all 16 samples. With a ``BatchNorm1d`` layer it differs,
+# because each process normalizes its own samples.
 
 # %%
 # How DDP averages: hooks and buckets
@@ -342,8 +376,8 @@ assert run_in_two_processes(_frozen) == [([(1, 4), (1,)], None)] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward begins with the last layer, so its bucket leaves first. Here the first step has one bucket for all; then DDP knows
-# the order, and fills buckets up to about ``bucket_cap_mb``; if you do not pass it, the first up to about 1 MiB. A frozen
+# Backward begins with the last layer, so its bucket leaves first. The first step has one bucket for all; then DDP knows the
+# order, and fills buckets up to about ``bucket_cap_mb``; if you do not pass it, the first up to about 1 MiB. A frozen
 # parameter is in no bucket: :ref:`freeze it before you wrap <sphx_glr_gallery_modes_freezing.py>`.
 
 # %%
@@ -662,14 +696,14 @@ table.rename_axis(columns="pattern")
 
 # %%
 # - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward. After two backwards,
-#   only the gradients of the first are averaged here (asked in `pytorch#47260
-#   <https://github.com/pytorch/pytorch/issues/47260>`__). Backward from one of two heads, then from the other, raised
-#   *marked as ready twice*.
-# - **Call the wrapper, and keep it.** ``model.module`` is your own module, and DDP does not notice that it runs. If the wrapper
-#   is deleted before ``backward()``, nothing is averaged here.
-# - ``torch.autograd.grad`` puts nothing into ``.grad``, so DDP's hooks do not run. Average its result yourself: take
-#   ``grad = grad.contiguous()``, then ``dist.all_reduce(grad)`` makes it the sum, then ``grad /= dist.get_world_size()``. Of a
-#   strided tensor, the backend Gloo returned a wrong sum here; NCCL refuses one (`pytorch#192920
+#   only the gradients of the first are averaged (asked in `pytorch#47260
+#   <https://github.com/pytorch/pytorch/issues/47260>`__). Backward from one of two heads, then from the other, raised *marked
+#   as ready twice*.
+# - **Call the wrapper, and keep it.** ``model.module`` is your own module, and DDP misses that it runs. If the wrapper is
+#   deleted before ``backward()``, nothing is averaged.
+# - ``torch.autograd.grad`` leaves ``.grad`` alone, so DDP's hooks do not run. Average its result yourself: take ``grad =
+#   grad.contiguous()``, then ``dist.all_reduce(grad)`` makes it the sum, then ``grad /= dist.get_world_size()``. For a
+#   strided tensor, the backend Gloo returned a wrong sum, and NCCL refuses one (`pytorch#192920
 #   <https://github.com/pytorch/pytorch/issues/192920>`__).
 
 # %%
@@ -794,19 +828,19 @@ assert all(_close(*pair) for pair in run_in_two_processes(_piece_that_is_sent))
 table.rename_axis(columns="pattern")
 
 # %%
-# Around backward alone, ``no_sync`` saves nothing here: without it there are four exchanges, too. In the last row, only the
-# first of the four pieces is exchanged, and the weights of the processes drift apart. A well-known training script had this
-# order of lines, and its loss was higher (`build-nanogpt#30 <https://github.com/karpathy/build-nanogpt/pull/30>`__).
+# Around backward alone, ``no_sync`` saves nothing: without it there are four exchanges, too. In the last row, only the first
+# of the four pieces is exchanged, so the weights of the processes drift apart. A well-known training script had this order of
+# lines, and its loss was higher (`build-nanogpt#30 <https://github.com/karpathy/build-nanogpt/pull/30>`__).
 #
 # Count the pieces to the end: if an epoch ends within ``no_sync``, the next ``optimizer.step()`` uses local gradients. With
-# ``static_graph=True``, a first backward inside ``no_sync`` raised an internal error here (asked in `pytorch#143580
+# ``static_graph=True``, a first backward inside ``no_sync`` raised an internal error (asked in `pytorch#143580
 # <https://github.com/pytorch/pytorch/issues/143580>`__).
 
 # %%
 # Gradient penalties
 # ------------------
 # The penalty of WGAN-GP takes the gradient with respect to the *input* by ``torch.autograd.grad``, and then calls
-# ``backward()``. Together with another loss, that backward is averaged here. Alone, it is not:
+# ``backward()``. Together with another loss, that backward is averaged. Alone, it stays local:
 
 
 def penalty(output, inputs):
@@ -918,21 +952,21 @@ assert all(said.startswith(_said) for said in run_in_two_processes(_create_graph
 table.rename_axis(columns="pattern")
 
 # %%
-# The bias of the last layer does not change the slope, so the penalty alone gives it no gradient. Its bucket is never complete
-# (asked in `pytorch#47562 <https://github.com/pytorch/pytorch/issues/47562>`__), and the next forward raises the error that
-# some parameters got no gradient. ``find_unused_parameters=True`` does not help here, since the output does use the bias. Zero
-# times the output gives it a gradient of zero. With ``bias=False`` in the last layer, the penalty alone is averaged here.
+# The slope is independent of the bias of the last layer, so the penalty alone gives the bias no gradient. Its bucket is never
+# complete (asked in `pytorch#47562 <https://github.com/pytorch/pytorch/issues/47562>`__), and the next forward raises the
+# error that some parameters got no gradient. ``find_unused_parameters=True`` is no help, because the output does use the
+# bias. Zero times the output gives it a gradient of zero. Without a bias in the last layer, the penalty alone is averaged.
 #
-# A penalty on the gradients of the *weights* is averaged here too, but each process computes it from its own gradients.
-# ``loss.backward(create_graph=True)`` raised ``a leaf Variable that requires grad is being used in an in-place operation`` here
+# A penalty on the gradients of the *weights* is averaged too, but each process computes it from its own gradients.
+# ``loss.backward(create_graph=True)`` raised ``a leaf Variable that requires grad is being used in an in-place operation``
 # (asked in `pytorch#63812 <https://github.com/pytorch/pytorch/issues/63812>`__).
 
 # %%
 # Communication hooks
 # -------------------
-# ``register_comm_hook`` replaces the mean by a function of yours. It gets each bucket, and returns a ``Future`` of the new
-# gradients. ``fp16_compress_hook`` sends half precision numbers, where a gradient above about 65,500 overflows. In a hook of
-# your own, forget the division and the gradients are sums:
+# ``register_comm_hook`` replaces the mean by your function. It gets each bucket, and returns a ``Future`` of the new
+# gradients. ``fp16_compress_hook`` sends half precision numbers, where a gradient above about 65,500 overflows. If your own
+# hook forgets the division, the gradients are sums:
 
 
 def sum_only(state, bucket):
@@ -1010,17 +1044,17 @@ for _said, _sent in run_in_two_processes(_refused):
 # %%
 # What people get wrong
 # ---------------------
-# **Reading gradients in a hook.** A hook of yours sees the gradient of its own process, with ``register_hook`` and with
-# ``register_post_accumulate_grad_hook``. An optimizer step in such a hook makes the weights differ here. :ref:`Clip
+# **Reading gradients in a hook.** Your own hook sees the gradient of its process, with ``register_hook`` and with
+# ``register_post_accumulate_grad_hook``. So an optimizer step in such a hook makes the weights differ. :ref:`Clip
 # <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
 #
-# **Leaving set_epoch out.** ``DistributedSampler`` shuffles with its seed and the number of the epoch: call
-# ``sampler.set_epoch(epoch)``. Without it, each epoch has the same order.
+# **Leaving set_epoch out.** ``DistributedSampler`` shuffles with its seed and the number of the epoch, so without
+# ``sampler.set_epoch(epoch)`` each epoch has the same order.
 #
 # **Taking BatchNorm for shared.** It has different running statistics in each process, until the next forward copies those of
 # process 0. A checkpoint has those of the process that wrote it.
 #
-# **Calling dist.all_reduce inside the loss.** It writes into its argument and is not differentiated: PyTorch warns that *an
+# **Calling dist.all_reduce inside the loss.** It writes into its argument without a derivative: PyTorch warns that *an
 # autograd kernel was not registered*. For a log, reduce ``loss.detach().clone()``.
 #
 # By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
@@ -1034,8 +1068,8 @@ for _said, _sent in run_in_two_processes(_refused):
 #
 # .. solution::
 #
-# It is not. DDP gives each process the same weight, so a sample of process 1 counts three times as much. Divide the *sum* of
-# the losses by the number of all samples. DDP will divide by the number of processes: multiply by it.
+# It differs. DDP gives each process the same weight, so a sample of process 1 counts three times as much. Divide the *sum* of
+# the losses by the number of all samples. DDP will divide by the number of processes, so multiply by it.
 
 samples, targets = x.flatten(0, 1).split([12, 4]), y.flatten(0, 1).split([12, 4])
 

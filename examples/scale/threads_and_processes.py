@@ -265,10 +265,10 @@ assert _emb.weight.grad.to_dense()[:, 0].tolist() == [160, 0, 80]
 # sphinx_gallery_end_ignore
 
 # %%
-# No addition was lost: for each parameter, the node ``AccumulateGrad`` adds under a lock. (A `note of PyTorch
+# No addition was lost, because for each parameter the node ``AccumulateGrad`` adds under a lock. (A `note of PyTorch
 # <https://docs.pytorch.org/docs/stable/notes/autograd.html#multithreaded-autograd>`__ still calls this unsafe.) The order is
-# not fixed, so from three gradients on, rounding can differ between runs. To have each worker's gradient, and a fixed order,
-# use ``torch.autograd.grad``:
+# left to chance, so from three gradients on, rounding can differ between runs. To have each worker's gradient, and a fixed
+# order, use ``torch.autograd.grad``:
 
 x = torch.randn(4, 10_000)
 
@@ -289,7 +289,7 @@ assert torch.equal(x[0] + x[1], x[1] + x[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# Here ``backward()`` runs in the thread that calls it. So do your hooks, without a lock:
+# On a CPU, ``backward()`` runs in the thread that calls it. So do your hooks, without a lock:
 
 ran_in = set()
 w.register_hook(lambda grad: ran_in.add(threading.current_thread().name))
@@ -414,7 +414,7 @@ assert _w.eq(1).all()
 # sphinx_gallery_end_ignore
 
 # %%
-# If two processes write to one number at the same moment, one of the updates can get lost. Here the loss fell anyway.
+# If two processes write to one number at the same moment, one of the updates can get lost. In this run the loss fell anyway.
 #
 # Why: copies, and modes that belong to a thread
 # ----------------------------------------------
@@ -533,7 +533,7 @@ assert _p.eq(7).all()
 table.replace({True: "yes", False: "no"})
 
 # %%
-# ``set_num_threads`` is neither: here it counts in its own thread, and in threads that start later.
+# ``set_num_threads`` is neither: it counts in its own thread, and in threads that start later.
 #
 # A process that is started with ``spawn`` or ``forkserver`` begins with the defaults, and then runs the top level of your
 # script. Its arguments are pickled: PyTorch moves parameters to shared memory on the way, and leaves ``.grad`` out, although
@@ -618,8 +618,8 @@ for _none in (True, False):
 # sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` does not.)
 
 # %%
-# **A step between another worker's forward and backward.** Here the graph saved ``w``. If a thread changes ``w``, autograd
-# notices. If a process does, it does not: each process has its own :ref:`version counter
+# **A step between another worker's forward and backward.** The next graph saved ``w``. If a thread changes ``w``, autograd
+# notices. If a process does, autograd misses it, because each process has its own :ref:`version counter
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`.
 
 
@@ -690,7 +690,7 @@ assert len(_errors) == 1
 
 # %%
 # **A forward that several threads share.** The first ``backward()`` frees the saved tensors of the shared part. Whether the
-# second fails depends on the moment; here it starts later:
+# second fails depends on the moment. In this example it starts later:
 
 h = torch.ones(2, requires_grad=True).exp()
 messages = []
@@ -755,7 +755,7 @@ assert "Cowardly refusing" in _errors.getvalue() and _nothing_came
 # With ``Queue`` instead of ``SimpleQueue``, ``put()`` does not raise: a background thread prints the message, and ``get()``
 # waits for a tensor that does not come.
 #
-# **One seed for all.** Forked workers start with a copy of your program's random generator, here in the same state:
+# **One seed for all.** Forked workers start with a copy of your program's random generator, so both are in the same state:
 
 numbers = torch.zeros(2, 3).share_memory_()
 run(*[Process(target=lambda rank=rank: numbers[rank].normal_()) for rank in (0, 1)])
@@ -789,8 +789,8 @@ assert not torch.equal(numbers[0], numbers[1])
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``torch.manual_seed(seed + rank)`` in each worker. The global generator of NumPy is copied, too, and needs a seed of its
-# own.
+# Call ``torch.manual_seed(seed + rank)`` in each worker. The global generator of NumPy is copied, too, so give it its own
+# seed.
 #
 # **A fork after backward, on a machine with a GPU.** In the new process, ``backward()`` may raise *Unable to handle autograd's
 # threading in combination with fork-based multiprocessing* (`pytorch#69839

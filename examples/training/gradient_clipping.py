@@ -28,7 +28,7 @@ Gradient clipping by norm and by value
 # -----------------------------
 # A recurrent network reads 15 numbers and has to remember the first one. On its way back, the gradient is multiplied by the
 # same weight again and again, and it may grow each time. A step along a huge gradient throws the weights far away, and there
-# the next gradient can be larger still. ``clip_grad_norm_`` shortens a long gradient, and returns the norm it had, here 13:
+# the next gradient can be larger still. So ``clip_grad_norm_`` shortens a long gradient, and returns the norm it had:
 
 import warnings
 
@@ -89,7 +89,7 @@ def plot_norms(without, clipped):
 
 # %%
 # Train the network twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` clips
-# nothing, and the call still returns the norm.
+# nothing, but the call still returns the norm.
 
 # varies: The weights that fly away depend on the last bits of the arithmetic.
 without = train_recurrent_network(max_norm=float("inf"))
@@ -361,11 +361,9 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 
 # %%
 # Call ``unscale_`` once for each step, after the last piece of an accumulation. A second call raises ``unscale_() has already
-# been called on this optimizer since the last update()``. Leave ``error_if_nonfinite`` off here: an infinite gradient is
+# been called on this optimizer since the last update()``. Leave ``error_if_nonfinite`` off, because an infinite gradient is
 # normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
-# Two errors that you may meet: :ref:`Attempting to unscale FP16 gradients <sphx_glr_gallery_errors_unscale_fp16.py>`, and
-# :ref:`a loss that is NaN <sphx_glr_gallery_debugging_finding_nans.py>`.
 
 # %%
 # What people get wrong
@@ -398,8 +396,8 @@ assert abs(_moved[0] - 0.1) < 1e-5 and abs(_moved[1] - 2) < 1e-5 and _moved[2] =
 # sphinx_gallery_end_ignore
 
 # %%
-# After the step it is too late: the step has used the whole gradient. The clamped loss is constant above its limit, so its
-# gradient is zero there: nothing is learned when the loss is large.
+# After the step it is too late, because the step has used the whole gradient. The clamped loss is constant above its limit,
+# so its gradient is zero there, and nothing is learned when the loss is large.
 #
 # **Taking the returned norm for the new norm.** It is the norm before clipping.
 #
@@ -431,9 +429,9 @@ with warnings.catch_warnings():
 #
 # .. solution::
 #
-# SGD moves a fifth as far. Adam divides each gradient by the size of its recent gradients. So a factor that is the same in each
-# step changes next to nothing, as long as the gradients are far larger than ``eps``. One large gradient is different: with its
-# defaults, Adam forgets the square slowly, by a factor of e in a thousand steps, and here each of the following steps is
+# SGD moves a fifth as far. Adam divides each gradient by the size of its recent gradients. So a factor that is the same in
+# each step changes next to nothing, as long as the gradients are far larger than ``eps``. One large gradient is different:
+# with its defaults, Adam forgets the square slowly, by a factor of e in a thousand steps, so each of the following steps is
 # shorter. Clipping prevents that.
 
 

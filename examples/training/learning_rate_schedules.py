@@ -125,8 +125,8 @@ for _rate in _cosine[:300]:
 # %%
 # ReduceLROnPlateau: when a metric stops improving
 # ------------------------------------------------
-# It has no fixed length. Give it the metric after each validation: ``scheduler.step(loss)``. When the metric has not improved
-# for more than ``patience`` calls in a row, the rate is multiplied by ``factor``.
+# It has no fixed length. Give it the metric after each validation: ``scheduler.step(loss)``. When the metric has failed to
+# improve for more than ``patience`` calls in a row, the rate is multiplied by ``factor``.
 #
 # .. how-measured:: The plot of the rate and the loss.
 
@@ -141,7 +141,7 @@ def plot_rate_and_loss(rates, losses):
 
 
 # %%
-# This validation loss is made up: it falls to a level that depends on the rate.
+# This made-up validation loss falls to a level that depends on the rate.
 
 optimizer = make_optimizer()
 scheduler = ReduceLROnPlateau(optimizer, factor=0.1, patience=3)
@@ -304,15 +304,15 @@ assert torch.load(_file)["scheduler"] == saved["scheduler"]
 # sphinx_gallery_end_ignore
 
 # %%
-# If the scheduler is not loaded, it warms up again, starting from the rate in the checkpoint: it reaches more than 50 times
-# the highest rate of the schedule. If the scheduler is created after the optimizer was loaded, it first writes its own first
-# rate, and each following rate is computed from that small number. In both cases you get no error.
+# If the scheduler is not loaded, it warms up again from the rate in the checkpoint, and reaches more than 50 times the
+# highest rate of the schedule. If it is created after the optimizer was loaded, it first writes its own first rate, and
+# computes each following rate from that small number. In both cases you get no error.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A schedule for epochs that is stepped per batch.** The numbers mean calls of ``scheduler.step()``, nothing else.
-# ``CosineAnnealingLR`` does not stop at ``T_max``: the rate goes up again.
+# **A schedule for epochs that is stepped per batch.** The numbers count calls of ``scheduler.step()``. And
+# ``CosineAnnealingLR`` goes up again after ``T_max``:
 #
 # .. how-measured:: The plot of two schedules.
 
@@ -348,8 +348,8 @@ assert all(right[i] > right[i + 1] for i in range(199))
 # sphinx_gallery_end_ignore
 
 # %%
-# The opposite mistake gives no error either: with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch,
-# the rate hardly decays. ``OneCycleLR`` raises an error if it is stepped too often:
+# The opposite mistake is silent too: with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch, the
+# rate hardly decays. ``OneCycleLR`` raises an error if it is stepped too often:
 
 messages = []
 try:
@@ -456,9 +456,9 @@ assert _optimizer.param_groups[0]["momentum"] == 0
 #
 # .. solution::
 #
-# ``LambdaLR`` multiplies the rate that the optimizer was made with by what your function returns. It returns 0.001, 1 and 0.
-# A function of the step is easy to plot and to test. The state dict does not contain the function, so you
-# need the same function to resume.
+# ``LambdaLR`` multiplies the rate that the optimizer was made with by what your function returns, which is 0.001, 1 and 0. A
+# function of the step is easy to plot and to test. You need the same function to resume, because the state dict leaves it
+# out.
 
 
 def factor(step, warm=100, total=1000):

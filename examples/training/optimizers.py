@@ -51,11 +51,11 @@ assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``step`` wrote into ``w`` in place and under ``no_grad``: the same tensor, still a leaf, nothing recorded. It did not change
-# the gradient. The learning rate of ``SGD`` has a default today; :doc:`it used to be required </then-and-now>`.
+# ``step`` wrote into ``w`` in place and under ``no_grad``: ``w`` is the same tensor and still a leaf, and its gradient is
+# what it was. The learning rate of ``SGD`` has a default today; :doc:`it used to be required </then-and-now>`.
 #
 # Because the write is counted, backward notices a step that comes between forward and backward, if the graph saved the
-# parameter. (With :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` it does not notice.)
+# parameter. (With :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` on a CPU, it misses the step.)
 
 # sphinx_gallery_start_ignore
 try:
@@ -101,12 +101,15 @@ for _kind in _kinds:
 #    \begin{cases} b_t \\ \tilde g_t + \mu\, b_t & \text{Nesterov} \end{cases}
 #
 # Without momentum, :math:`b_t` is :math:`\tilde g_t`. The :math:`\lambda w` is the gradient of a penalty
-# :math:`\frac{\lambda}{2} \lVert w \rVert^2`, added after ``backward`` and after any clipping.
+# :math:`\frac{\lambda}{2} \lVert w \rVert^2`, added after ``backward`` and after any clipping. With ``dampening``
+# :math:`\tau`, the second term is :math:`(1 - \tau)\, \tilde g_t` from the second step on. So if :math:`\tau = \mu`,
+# :math:`b_t` is a running mean of the gradients instead of a sum. Nesterov refuses it.
 
 
-def sgd(w, g, t, state, lr, momentum=0, nesterov=False, weight_decay=0):
+def sgd(w, g, t, state, lr, momentum=0, dampening=0, nesterov=False, weight_decay=0):
     g = g + weight_decay * w
-    b = state["b"] = momentum * state.get("b", 0) + g
+    b = momentum * state["b"] + (1 - dampening) * g if "b" in state else g
+    state["b"] = b
     return w - lr * (g + momentum * b if nesterov else b)
 
 
@@ -176,13 +179,14 @@ def by_hand(rule, options, steps=40):
 
 
 # %%
-# Seven optimizers, forty steps each:
+# Eight optimizers, forty steps each:
 
 RUNS = {
     "SGD": (SGD, sgd, {"lr": 0.08}),
     "SGD, weight decay": (SGD, sgd, {"lr": 0.08, "weight_decay": 0.5}),
     "momentum": (SGD, sgd, {"lr": 0.02, "momentum": 0.8}),
     "Nesterov": (SGD, sgd, {"lr": 0.02, "momentum": 0.8, "nesterov": True}),
+    "dampening": (SGD, sgd, {"lr": 0.08, "momentum": 0.8, "dampening": 0.8}),
     "Adam": (Adam, adam, {"lr": 0.2}),
     "Adam, weight decay": (Adam, adam, {"lr": 0.2, "weight_decay": 0.5}),
     "AdamW": (AdamW, adamw, {"lr": 0.2, "weight_decay": 0.5}),
@@ -199,6 +203,17 @@ for name, (optimizer_class, rule, options) in RUNS.items():
 
 # sphinx_gallery_start_ignore
 assert torch.equal(paths["momentum"][0], START)
+_mean, _state = 0, {}
+for _t in range(1, 6):  # from a weight of 0 and a rate of 1, the step is -b
+    _step = sgd(0, float(_t), _t, _state, 1, momentum=0.8, dampening=0.8)
+    _mean = _t if _t == 1 else 0.8 * _mean + 0.2 * _t
+    assert abs(_step + _mean) < 1e-12
+_refused = []
+try:
+    SGD([START], lr=1, momentum=0.8, nesterov=True, dampening=0.1)
+except ValueError as error:
+    _refused.append("requires a momentum and zero dampening" in str(error))
+assert _refused == [True]
 _w = START.clone().requires_grad_()
 _optimizer = SGD([_w], lr=0.08)
 for _ in range(40):
@@ -210,8 +225,8 @@ assert torch.allclose(_w, paths["SGD, weight decay"][-1], atol=1e-12)
 
 # %%
 # Adam ends at the same place with and without weight decay. In this valley the gradient is proportional to the weight, and so
-# is the decay. Their sum is the same gradient times a constant in each coordinate, and Adam divides constants out. In AdamW the
-# decay acts on its own.
+# is the decay. So their sum is the same gradient times a constant in each coordinate, and Adam divides constants out. In
+# AdamW the decay acts on its own.
 
 # %%
 # The paths through the valley
@@ -293,8 +308,8 @@ for size in (10, 0.1, 0.001):
 
 # %%
 # In AdamW the decay is the same for all sizes: each step multiplies the weight by :math:`1 - \eta \lambda = 0.999`. Adam
-# divides the decay by the size of the gradients, because it adds the decay to them. The weight loses 0.01 if they are large,
-# and 0.79 if they are small.
+# divides the decay by the size of the gradients, because it adds the decay to them. So the weight loses 0.01 if they are
+# large, and 0.79 if they are small.
 
 # %%
 # What an optimizer keeps
@@ -374,15 +389,15 @@ assert _raised == ["some parameters appear in more than one parameter group"]
 # sphinx_gallery_end_ignore
 
 # %%
-# A group gets what it does not name, such as ``lr``, from the arguments. A parameter in two groups raises *some parameters
-# appear in more than one parameter group*. A parameter in no group is not trained, without an error: count them.
+# A group takes the options that it leaves out, such as ``lr``, from the arguments. A parameter in two groups raises *some
+# parameters appear in more than one parameter group*. A parameter in no group stays as it is, without an error: count them.
 # :ref:`Schedulers <sphx_glr_gallery_training_learning_rate_schedules.py>` change ``lr`` in each group.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The optimizer before the parameters.** It holds the tensors that it was given. If you replace parameters of the model later,
-# it still holds the old ones. The new ones are not trained, and you get no error.
+# **The optimizer before the parameters.** It holds the tensors that it was given. If you replace parameters of the model
+# later, it still holds the old ones, so the new ones stay as they are, without an error.
 
 
 def train(change):
@@ -452,15 +467,15 @@ assert _raised == ["expected dtype float for `end` but got dtype double"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Changes that write into the parameters are harmless, and so is ``model.double()`` before the first step. After a step of Adam
-# or AdamW, it raises :ref:`expected dtype float for end but got dtype double
-# <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer
-# learns: the new layer does not. Make the optimizer last.
+# Changes that write into the parameters are harmless, and so is ``model.double()`` before the first step. After a step of
+# Adam or AdamW, it raises :ref:`expected dtype float for end but got dtype double
+# <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer learns. So
+# make the optimizer last.
 #
 # A tensor that is not a leaf is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 #
-# **A group with a wrong key.** The optimizer stores the key but does not use it:
+# **A group with a wrong key.** The optimizer stores the key but ignores it:
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
@@ -502,8 +517,7 @@ assert abs(w.item() - 0.2) < 1e-6
 #
 # Each by 0.1. For :math:`t = 1` the corrections undo the factors :math:`1 - \beta`, so the step is :math:`\eta\, g /
 # \sqrt{g^2}`: the learning rate with the sign of the gradient. The step is smaller only if the gradient is about as small as
-# :math:`\varepsilon = 10^{-8}`. SGD moves
-# them by 0.0001, 0.1 and 100.
+# :math:`\varepsilon = 10^{-8}`. SGD moves them by 0.0001, 0.1 and 100.
 
 w = torch.zeros(3, requires_grad=True)
 w.grad = torch.tensor([0.001, 1.0, 1000.0])

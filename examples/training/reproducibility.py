@@ -22,15 +22,15 @@ Reproducibility: same seed, different results
       torch.manual_seed(0)  # the CPU and the GPUs
       torch.use_deterministic_algorithms(True)
 
-   A seed does not fix the order in which numbers are added. A different number of threads, batch size, processor or version
-   of PyTorch may change the last bits, and unstable training can turn this into different weights. To resume a run, save the
-   states of the generators too.
+   The order in which numbers are added is a different matter. With another number of threads, batch size, processor or
+   version of PyTorch, the last bits may change, and unstable training can turn this into different weights. To resume a
+   run, save the states of the generators too.
 """
 
 # %%
 # The problem: one seed, two models
 # ---------------------------------
-# A seed fixes the random numbers. It does not fix the last bits of a sum, because each intermediate sum is rounded:
+# A seed fixes the random numbers. The last bits of a sum depend on its order too, because each intermediate sum is rounded:
 
 import io
 import random
@@ -187,8 +187,7 @@ assert any(_differ)
 # No seed is involved. The number of threads (``torch.set_num_threads``), the shapes, the processor and the library can each
 # change how a sum is divided. So one row alone may give a slightly different output than the same row in a batch.
 #
-# A gradient is also a sum, over the paths through the graph. Here ``x`` has three paths, and the derivative of both losses
-# is 1:
+# A gradient is also a sum, over the paths through the graph. In these losses ``x`` has three paths, and the derivative is 1:
 
 
 def three_paths(a, b, c):
@@ -244,7 +243,7 @@ assert (
 )
 _before = torch.get_rng_state()
 torch.cuda.manual_seed(0)
-torch.cuda.manual_seed_all(0)
+torch.cuda.manual_seed_all(0)  # no error, with or without a GPU
 assert torch.equal(_before, torch.get_rng_state())
 _weights = []
 for _extra in (False, True):
@@ -256,10 +255,10 @@ assert not torch.equal(*_weights)
 # sphinx_gallery_end_ignore
 
 # %%
-# A part with its own ``torch.Generator`` does not change the numbers of the others. Use one for the :ref:`order of the
-# data <sphx_glr_gallery_training_data_loading.py>`. ``nn.Dropout`` has no argument for a generator. Put code that should not
-# shift its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's own generators, not one
-# that you made, and not Python's or NumPy's:
+# A part with its own ``torch.Generator`` leaves the numbers of the others alone. Use one for the :ref:`order of the data
+# <sphx_glr_gallery_training_data_loading.py>`. ``nn.Dropout`` has no argument for a generator, so put code that should not
+# shift its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's own generators, but neither
+# one that you made nor those of Python and NumPy:
 
 generator = torch.Generator().manual_seed(0)
 torch.manual_seed(0)
@@ -305,9 +304,9 @@ for _name, _call in _DRAWS.items():
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward of dropout draws nothing: the graph keeps the mask of the forward pass. :ref:`Checkpointing
-# <sphx_glr_gallery_memory_checkpointing.py>` runs the forward pass twice. By default it restores PyTorch's own generators,
-# so that the mask is the same.
+# Backward of dropout draws nothing, because the graph keeps the mask of the forward pass. :ref:`Checkpointing
+# <sphx_glr_gallery_memory_checkpointing.py>` runs the forward pass twice. By default it restores PyTorch's own generators, so
+# that the mask is the same.
 
 # %%
 # Deterministic algorithms
@@ -346,10 +345,8 @@ assert not torch.backends.cudnn.deterministic and not torch.backends.cudnn.bench
 # - ``warn_only=True`` warns instead.
 # - A ``torch.empty`` of floating-point numbers is filled with ``nan``, so that a use of uninitialized memory shows.
 # - **Another number of threads** still changes a large sum. Fix it with ``torch.set_num_threads``.
-# - ``torch.backends.cudnn.deterministic`` is a narrower switch, for cuDNN only.
 #
-# PyTorch does not promise equal results between versions, between processors, or between CPU and GPU. Write down what you
-# ran on.
+# Results may differ between versions of PyTorch, between processors, and between CPU and GPU, so write down what you ran on.
 
 # %%
 # Resume a run without a difference
@@ -492,7 +489,8 @@ for seed_again in (False, True):
     # sphinx_gallery_end_ignore
 
 # %%
-# **One seed for all libraries.** ``torch.manual_seed`` does not seed Python and NumPy:
+# **One seed for all libraries.** ``torch.manual_seed`` seeds PyTorch on all devices, but neither Python nor NumPy.
+# (``torch.cuda.manual_seed_all`` seeds the GPUs alone: on a machine without one it does nothing, and raises no error.)
 
 sources = {
     "torch.rand": lambda: torch.rand(()).item(),
@@ -534,12 +532,12 @@ assert _numbers[0][0] != _numbers[1][0] and _numbers[0][1] == _numbers[1][1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``np.random.seed`` does not seed a ``np.random.default_rng()``: pass the seed to it. ``random.seed`` does not fix the order of
-# a ``set`` of strings, which by default changes from one start of Python to the next. Sort class names before you use
-# their order, or set ``PYTHONHASHSEED``.
+# ``np.random.seed`` has no effect on a ``np.random.default_rng()``: pass the seed to it. The order of a ``set`` of strings by
+# default changes from one start of Python to the next, whatever ``random.seed`` got. Sort class names before you use their
+# order, or set ``PYTHONHASHSEED``.
 #
 # **A loop that seems to draw nothing.** Without workers and without its own generator, each loop over a ``DataLoader`` takes
-# a seed from the global generator, even if it does not shuffle. A new validation loop can change the dropout masks of training:
+# a seed from the global generator, even without shuffling. So a new validation loop can change the dropout masks of training:
 
 loader = DataLoader(TensorDataset(torch.arange(4.0)))
 before = torch.get_rng_state()
@@ -571,23 +569,6 @@ for _shuffle in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **The same seed, another size.** On the CPU, ``randn`` makes real numbers in another way if there are 16 or more:
-
-for size in (15, 16):
-    torch.manual_seed(0)
-    start_of = [round(number, 4) for number in torch.randn(size)[:4].tolist()]
-    print(f"randn({size}) begins {start_of}")
-
-# sphinx_gallery_start_ignore
-for _dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-    _starts = []
-    for _size in (5, 15, 16, 20):
-        torch.manual_seed(0)
-        _starts.append(torch.randn(_size, dtype=_dtype)[:4])
-    assert torch.equal(*_starts[:2]) and not torch.equal(*_starts[1:3])
-# sphinx_gallery_end_ignore
-
-# %%
 # Exercise
 # --------
 # There are six orders of the weights 1, :math:`10^8` and :math:`-10^8` in ``three_paths``. For how many of them is
@@ -595,8 +576,8 @@ for _dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
 #
 # .. solution::
 #
-# The engine adds the last two terms first. The 1 survives only if it is not among them, so it must be the first term.
-# Two of the six orders begin with it.
+# The engine adds the last two terms first. The 1 survives only as the first term, because among the last two it is rounded
+# away. Two of the six orders begin with it.
 
 right = []
 for weights in permutations((one, large, -large)):

@@ -22,7 +22,8 @@ Save and load a checkpoint, and resume training
       model.load_state_dict(saved["model"])
       optimizer.load_state_dict(saved["optimizer"])
 
-   To use a trained model, its own state is enough; then call ``model.eval()``. Flags such as ``requires_grad`` are not saved.
+   To use a trained model, its own state is enough. Then call ``model.eval()``. Flags such as ``requires_grad`` are
+   missing from the file.
 """
 
 # %%
@@ -183,8 +184,8 @@ assert _on != _again
 # sphinx_gallery_end_ignore
 
 # %%
-# Plain SGD has no such averages, so with the same learning rate it goes on as before without its state. With momentum it does
-# not.
+# Plain SGD has no such averages, so with the same learning rate it goes on as before without its state. With momentum, it
+# needs its state.
 
 # %%
 # What is in the file, and what is not
@@ -274,9 +275,9 @@ assert _half.weight.dtype == torch.float16
 tabulate_what_comes_back().rename_axis(columns="the loaded model has")
 
 # %%
-# - The state has parameters and buffers, without those that were registered with ``persistent=False``. By default,
-#   ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. Freeze layers,
-#   call ``eval()`` and register hooks again after you load.
+# - The state has parameters and buffers, except those that were registered with ``persistent=False``. By default,
+#   ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. So freeze
+#   layers, call ``eval()`` and register hooks again after you load.
 # - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
 #   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
 #   Prefer the state.
@@ -318,7 +319,7 @@ assert not torch.equal(
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``copy.deepcopy(model.state_dict())``, or ``torch.save`` at once.
+# Keep ``copy.deepcopy(model.state_dict())``, or call ``torch.save`` at once.
 #
 # **A new learning rate has no effect.** The optimizer's state contains its options, so loading brings the old ones back.
 # Change the learning rate after loading:
@@ -343,7 +344,7 @@ assert _optimizer.param_groups[0]["lr"] != 0.002
 # A scheduler can overwrite your number: see :ref:`resuming a schedule <sphx_glr_gallery_training_learning_rate_schedules.py>`.
 #
 # **The program ends while it writes,** and the only checkpoint is broken. Write a second file, then let it replace the first.
-# Then ``path`` is always a whole file:
+# If the program ends in between, ``path`` still has the old checkpoint:
 
 torch.save(state, path + ".tmp")
 os.replace(path + ".tmp", path)

@@ -18,16 +18,17 @@ PyTorch training loop: what zero_grad, backward and step do
           loss.backward()
           optimizer.step()
 
-   The forward pass builds the graph. ``zero_grad()`` removes the gradients of the previous step, ``backward()`` computes new
-   ones, and ``step()`` changes the weights. To evaluate, call ``model.eval()`` and compute under ``torch.inference_mode()``.
-   The loop is different for gradient accumulation, and for LBFGS, whose ``step()`` needs a closure.
+   The forward pass builds the graph. ``zero_grad()`` removes the gradients of the previous step, ``backward()``
+   computes new ones, and ``step()`` changes the weights. To evaluate, call ``model.eval()`` and compute under
+   ``torch.no_grad()``. The loop is different for gradient accumulation, and for LBFGS, whose ``step()`` needs a
+   closure.
 """
 
 # %%
 # What each line does
 # -------------------
-# Leave out ``zero_grad()``, ``backward()`` or ``step()``, and you get no error. But the loss may not go down. To see why, take
-# one step apart. A network with two linear layers computes a loss for 64 samples:
+# A training loop repeats one step: it measures the loss, asks autograd in which direction each weight should move, and moves
+# it. To see what each line does, take one step apart. A network with two linear layers computes a loss for 64 samples:
 
 import torch
 from sklearn.datasets import load_digits
@@ -85,7 +86,7 @@ assert len(_raised) == 1 and "closure" in _raised[0]
 # %%
 # The four leaves are the weights and biases of both layers. Three calls follow:
 #
-# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``. It does not touch the graph.
+# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``, and leaves the graph alone.
 # - ``backward()`` adds the new gradients to ``.grad``, and frees the saved tensors. It adds because a tensor can be used
 #   several times, and because :ref:`you may want the sum over several batches
 #   <sphx_glr_gallery_differentiation_accumulation.py>`. So you have to clear.
@@ -188,10 +189,10 @@ for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
 tabulate_each_line(model, optimizer)
 
 # %%
-# Each layer saves its input, for the gradient of its weight. The second layer also saves its weight, ``mat2``, for the gradient
-# of its input. The first does not, since ``x`` needs no gradient. After ``step()``, a second ``backward()`` through this graph
-# :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`, even with ``retain_graph=True``: the saved weight was
-# changed. The first ``step()`` also makes a momentum buffer for each parameter.
+# Each layer saves its input, for the gradient of its weight. The second layer also saves its weight, ``mat2``, for the
+# gradient of its input. The first layer can leave that out, because ``x`` needs no gradient. After ``step()``, a second
+# ``backward()`` through this graph :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`, even with
+# ``retain_graph=True``: the saved weight was changed. The first ``step()`` also makes a momentum buffer for each parameter.
 
 # %%
 # A whole program
@@ -247,7 +248,7 @@ def train(model, optimizer):
     return total / len(train_set)
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def evaluate(model, dataset):
     total = correct = 0
     for x, target in DataLoader(dataset, batch_size=256):
@@ -260,7 +261,7 @@ def evaluate(model, dataset):
 
 # %%
 # This loss is the mean over a batch, and the last batch is smaller. So each mean is multiplied by ``len(x)``, and the sum is
-# divided once. An evaluation needs no graph and no dropout:
+# divided once. (With ignored labels of -100, count only the other labels.) An evaluation needs no graph and no dropout:
 
 model = make_model().to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
@@ -390,9 +391,9 @@ assert _correct[0] < 0.3 and 0.85 < _correct[1] < 0.95
 # sphinx_gallery_end_ignore
 
 # %%
-# Without ``zero_grad()``, each step uses the sum of all gradients so far, and this model is about as good as a guess. With
-# a small learning rate you may not notice: with ``SGD(lr=0.01)``, without momentum, this model even learns faster without
-# ``zero_grad()`` (0.9 correct instead of 0.2). Without ``step()``, the weights do not change.
+# Without ``zero_grad()``, each step uses the sum of all gradients so far, so this model is about as good as a guess. With a
+# small learning rate you may miss it: with ``SGD(lr=0.01)`` and no momentum, this model even learns faster without
+# ``zero_grad()`` (0.9 correct instead of 0.2). Without ``step()``, the weights stay as they are.
 #
 # With softmax, the model learns slowly. ``CrossEntropyLoss`` expects logits, numbers of any size, and applies log-softmax
 # itself. If the model returns probabilities, softmax is applied twice:
@@ -421,7 +422,7 @@ torch.testing.assert_close(gradient, _straight / 10)
 # %%
 # After softmax over ten classes, this loss cannot go below 1.46, and an undecided model gets a tenth of the gradient.
 #
-# **The optimizer does not have the layer.** If you replace a layer after you made the optimizer, the new layer is not trained:
+# **The optimizer lacks the layer.** If you replace a layer after you made the optimizer, the new layer is not trained:
 
 tuned = make_model().to(device)
 optimizer = torch.optim.SGD(tuned.parameters(), lr=0.1)
@@ -451,7 +452,7 @@ assert not any(map(torch.equal, _start, tuned.parameters()))
 # Make the optimizer after the last change to the model, or call ``optimizer.add_param_group()``.
 #
 # **The wrong dtype.** Class numbers must be ``int64`` (*Long* in the messages) or ``uint8`` (*Byte*). NumPy arrays are often
-# ``float64`` (*Double*), as the pixels are here:
+# ``float64`` (*Double*), as are the pixels of this data set:
 
 messages = []
 
@@ -501,12 +502,32 @@ _noisy = {evaluate(model, held_out)[0] for _ in range(3)}
 assert len(_noisy) == 3 and min(_noisy) > mean + 0.02
 model.eval()
 assert len({evaluate(model, held_out) for _ in range(3)}) == 1
+
+
+class _Cached(nn.Linear):  # caches a table in its first forward
+    table = None
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.ones(10, device=x.device)
+        return super().forward(x) * self.table
+
+
+_labels = torch.tensor([1, 2, -100, -100, -100, 3])
+_outputs, _sum = torch.randn(6, 10), 0.0
+for _part in (slice(0, 4), slice(4, 6)):
+    _mean = loss_function(_outputs[_part], _labels[_part])
+    _sum += _mean * (_labels[_part] != -100).sum()
+assert torch.allclose(_sum / 3, loss_function(_outputs, _labels))
+_net = _Cached(64, 10).to(device)
+evaluate(_net.eval(), held_out)
+_net.train()(images[:64].to(device)).sum().backward()  # so it still trains
 _net = nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.BatchNorm1d(2))
 assert _net.train(False) is _net and not any(m.training for m in _net.modules())
 # sphinx_gallery_end_ignore
 
 # %%
-# ``inference_mode()`` does not replace ``eval()`` (:ref:`what eval() changes <sphx_glr_gallery_modes_train_and_eval.py>`). Call
+# ``no_grad()`` alone leaves dropout on (:ref:`what eval() changes <sphx_glr_gallery_modes_train_and_eval.py>`). Call
 # ``model.train()`` again before the next epoch.
 #
 # **A memory leak: total += loss.** Autograd records this addition, so ``total`` keeps the graphs of the whole epoch. After 23
@@ -534,14 +555,14 @@ for _x, _target in loader:
     _total += _loss.item()
 del _loss
 assert isinstance(_total, float) and len(alive) == 0
-with watch_saved_tensors(), torch.inference_mode():
+with watch_saved_tensors(), torch.no_grad():
     _out = model(images.to(device))
 assert _out.grad_fn is None and len(alive) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``total += loss.item()``: a Python number keeps no graph. Without ``backward()``, as in an evaluation, the saved tensors
-# stay as well, so evaluate under ``no_grad`` or ``inference_mode``.
+# Write ``total += loss.item()``, because a Python number keeps no graph. Without ``backward()``, as in an evaluation, the
+# saved tensors stay as well, so evaluate under ``no_grad``.
 
 # %%
 # Exercise

@@ -13,8 +13,9 @@ Gradient accumulation with batches of different sizes
 
 .. in-short::
 
-   If your batches have different numbers of tokens, do not divide each mean loss by the number of batches. Sum the losses, and
-   divide by the tokens of the whole step. ``batches`` is a list of the batches of one step:
+   If your batches have different numbers of tokens, a mean loss divided by the number of batches weighs them wrongly.
+   Instead, sum the losses, and divide by the tokens of the whole step. ``batches`` is a list of the batches of one
+   step:
 
    .. code-block:: python
 
@@ -101,12 +102,11 @@ for _w in weigh_one_token(lambda losses: torch.cat(losses).mean()):
 # sphinx_gallery_end_ignore
 
 # %%
-# In one large batch, each token has the weight :math:`\frac{1}{158}`. The mean of the means weighs by batch: with two batches,
-# :math:`\frac{1}{2}\left(\frac{a}{n_1} + \frac{b}{n_2}\right)` is :math:`\frac{a + b}{n_1 + n_2}` for all :math:`a` and
-# :math:`b` only if :math:`n_1 = n_2`. In 2024, `torchtune <https://github.com/meta-pytorch/torchtune/pull/1875>`__ and
-# `transformers <https://github.com/huggingface/transformers/pull/34191>`__ changed their loops for this reason. The Trainer of
-# transformers passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept this number
-# still divided by the tokens of each batch, without a warning (`transformers#37766
+# In one large batch, each token has the weight :math:`\frac{1}{158}`. The mean of the means weighs by batch instead. In 2024,
+# `torchtune <https://github.com/meta-pytorch/torchtune/pull/1875>`__ and `transformers
+# <https://github.com/huggingface/transformers/pull/34191>`__ changed their loops for this reason. The Trainer of transformers
+# passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept this number still divided by
+# the tokens of each batch, without a warning (`transformers#37766
 # <https://github.com/huggingface/transformers/issues/37766>`__).
 
 # %%
@@ -244,7 +244,7 @@ assert abs(cross_entropy(_zeros.float(), _y, reduction="sum") - 83_178) < 10
 # If the numbers of tokens are equal and there are no class weights, dividing by the number of batches is right: see
 # :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
 #
-# In float16, the gradient of a sum may overflow where that of a mean does not. Count first there, and compute the loss in
+# In float16, the gradient of a sum may overflow where that of a mean is finite. So count first there, and compute the loss in
 # float32: ``cross_entropy(logits.float(), …)``. A sum of losses above 65504 is ``inf`` in float16.
 
 # %%
@@ -254,7 +254,7 @@ assert abs(cross_entropy(_zeros.float(), _y, reduction="sum") - 83_178) < 10
 # ``all_reduce``, divide by them, and multiply by the number of processes: :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`
 # does this with samples.
 #
-# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the weights of the labels, not by
+# With ``weight=`` and class indices, the mean of ``cross_entropy`` divides by the sum of the weights of the labels instead of
 # their number. Divide by the same sum:
 
 classes = torch.linspace(0.5, 2, 50, dtype=torch.float64)
@@ -297,10 +297,10 @@ assert not torch.allclose(gradient(), _with_penalty, rtol=1e-2)
 # sphinx_gallery_end_ignore
 
 # %%
-# A penalty on the weights is not a sum over tokens. Do not add it to each loss: call ``backward()`` on it once in each step,
-# after the division.
+# A penalty on the weights does not grow with the tokens. So leave it out of each loss: call ``backward()`` on it once in each
+# step, after the division.
 #
-# For batch normalization, no divisor helps. In training, ``BatchNorm1d`` normalizes with the statistics of each batch, and its
+# No divisor helps batch normalization. In training, ``BatchNorm1d`` normalizes with the statistics of each batch, and its
 # running mean moves three times in a step instead of once:
 
 data = torch.randn(158, 4, generator=torch.Generator().manual_seed(1)) + 1
@@ -438,8 +438,8 @@ batches = _kept
 # sphinx_gallery_end_ignore
 
 # %%
-# If all batches of the step are like this, skip the step. ``count_on_the_way`` would divide 0 by 0, and all gradients become
-# NaN.
+# If all batches of the step are like this, skip the step. Otherwise ``count_on_the_way`` divides 0 by 0, and all gradients
+# become NaN.
 #
 # **The logged loss.** The mean of the three mean losses is not the loss of the large batch either. Log the sum of the losses,
 # divided by the tokens.
@@ -454,7 +454,7 @@ def learning_rate(after_each_batch):
     scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, total_iters=30)
     for _ in range(6):
         for _ in batches:
-            # here: forward and backward
+            # forward and backward
             if after_each_batch:
                 scheduler.step()
         optimizer.step()
