@@ -94,16 +94,15 @@ class GraphFigure(SphinxDirective):
         shown = f'<div id="{name}"><div class="graph-scroll">{svg}</div>{write_player(name, data)}</div>'
         figure = nodes.figure("", classes=["graph-figure"])
         figure += nodes.raw("", shown, format="html", **{_MADE_BY: made_by})
-        figure += [link_to_figure(self.env.docname, name), nodes.caption(title, title)]
+        figure += nodes.caption(title, title)
         self.set_source_info(figure)
-        legend = nodes.legend()
+        legend = nodes.legend("", link_to_figure(self.env.docname, name))
         if graph.left_out:
             sentence = f"The graph is too large to draw: {graph.left_out} of its cards are left out."
             legend += nodes.paragraph(sentence, sentence)
         if "table" in self.options:
             legend += make_details("The graph as a table", _make_table(describe_graph(graph)))
-        if legend.children:
-            figure += legend
+        figure += legend
         return [figure]
 
 
@@ -242,7 +241,7 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 #: Where things stand, and a number there with more digits than can be seen: a hundredth of a point is the last that counts.
 _PLACES = ("d", "points", "x", "y")
 _FINE = re.compile(r"-?\d+\.\d{3,}")
-_PIXELS_PER_POINT = 1.45  # a figure 7 inches wide fills the text column
+_PIXELS_PER_POINT = 1.5  # the smallest text of a plot, of 8 points, has 12 pixels
 
 
 class Plot(SphinxDirective):

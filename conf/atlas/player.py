@@ -18,7 +18,7 @@ from graphs.rules import write_javascript
 LISTED = 6  # names in one sentence
 #: With what a place for a number begins in a text of ``graphs.play``.
 PLACE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}"
-_AS_COMPUTED = "The numbers are PyTorch’s. Drag one on a leaf, or change it with the arrow keys: the others follow."
+_AS_COMPUTED = "The numbers are PyTorch’s. Change one on a leaf, and the others follow."
 _CHAIN = "M6.5 9.5a2.8 2.8 0 0 0 4 0l2-2a2.8 2.8 0 0 0-4-4l-1 1M9.5 6.5a2.8 2.8 0 0 0-4 0l-2 2a2.8 2.8 0 0 0 4 4l1-1"
 _BUTTONS = {
     "play": ("Play", '<path d="M4 2.5v11l9-5.5z"/>'),

@@ -275,12 +275,14 @@ def fill_page_not_found(app: Sphinx, page: str, template: str, context: dict[str
         box = make_form("Words, a name, or a traceback", 1, context["pathto"](PAGE)).replace(
             'class="search-here"', 'class="search-here" data-asked-by-address', 1
         )
-        title, words = (
-            "Page not found",
-            "There is no page at this address. It may have moved: what were you looking for?",
-        )
-        context["title"] = title
-        context["body"] = f"<h1>{title}</h1><p>{words}</p>{box}"
+        links = [
+            f'<li><a href="{context["pathto"](name)}">{escape(app.env.titles[name].astext())}</a></li>'
+            for name in read_pages().begin
+            if name in app.env.titles
+        ]
+        words = "There is no page at this address. It may have moved: what were you looking for?"
+        context["title"] = "Page not found"
+        context["body"] = f"<h1>Page not found</h1><p>{words}</p>{box}<p>Or begin here:</p><ul>{''.join(links)}</ul>"
 
 
 # -- Pages about errors -----------------------------------------------------------------------------

@@ -31,12 +31,12 @@ from .model import Card, Edge, Graph
 
 _ADVANCE = 0.602  # width of a character of a monospaced font, in ems: DejaVu, Menlo and SF Mono agree
 _PADDING = 9
-_LINE = 17
-_SIZE = {"name": 14.0, "operation": 11.0, "value": 12.5, "numbers": 11.5, "gradient": 12.5}
-_SIZE |= {"small": 11.0, "small gradient": 11.0}
+_LINE, _LINE_OF_FIELDS = 17, 20
+_SIZE = {"name": 14.0, "operation": 12.0, "value": 12.5, "numbers": 12.0, "gradient": 12.5}
+_SIZE |= {"small": 12.0, "small gradient": 12.0}
 _GAP = _SIZE["name"] * _ADVANCE
-_EDGE_SIZE = 11.5
-_COLUMN = 900  # pixels of a drawing that is still legible in a page's column, which is 736 wide
+_EDGE_SIZE = 12.0
+_COLUMN = 904  # pixels that a figure has in a window of 1280
 _PHONE = 300  # pixels that any phone has
 _LONGEST = 44  # characters of a line on a card
 _NUMBER = 8  # characters of a number that follows a changed leaf
@@ -45,11 +45,12 @@ Point = tuple[float, float]
 
 
 class _Box(NamedTuple):
-    """A card ready to be placed: its lines, each of parts with their roles, and its size in pixels."""
+    """A card ready to be placed: its lines, each of parts with their roles, its size and that of a line in pixels."""
 
     lines: list[list[tuple[str, str]]]
     width: float
     height: float
+    line: int
 
 
 class Route(NamedTuple):
@@ -82,7 +83,7 @@ def draw_graph(graph: Graph, *, label: str = "", show_saved: bool = False) -> st
     parts += [_draw_card(card, boxes[card.key], layout, other) for card in graph.cards]
     if graph.left_out:
         turned = _turn_upright(f"4 {other.height + 14:.0f}" if other else "")
-        at = f'x="4" y="{layout.height + 14:.0f}"{turned} font-size="11"'
+        at = f'x="4" y="{layout.height + 14:.0f}"{turned} font-size="12"'
         parts.append(f'<text class="g-operation" {at}>… {graph.left_out} more</text>')
     width, height = _measure_picture(layout, graph)
     kinds = ["graph", *(["graph-upright"] if is_upright else ["graph-wide"] if layout.width > _COLUMN else [])]
@@ -135,7 +136,8 @@ def _make_box(card: Card, *, show_saved: bool, is_live: bool) -> _Box:
         longest = {"value": _NUMBER, "numbers": _NUMBER * len(card.numbers) + 2, "gradient": gradient}
         roles = {role for line in lines for role, _text in line}
         width = max(width, *(_measure_text(role, longest.get(role, 0)) for role in roles))
-    return _Box(lines, width + 2 * _PADDING, len(lines) * _LINE + 2 * _PADDING - 5)
+    line_height = _LINE_OF_FIELDS if is_live and card.kind == "leaf" else _LINE
+    return _Box(lines, width + 2 * _PADDING, len(lines) * line_height + 2 * _PADDING - 5, line_height)
 
 
 def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tuple[str, str]]]:
@@ -186,7 +188,7 @@ def _draw_card(card: Card, box: _Box, layout: Layout, other: Layout | None) -> s
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
     )
     for number, line in enumerate(box.lines):
-        at, baseline = left + _PADDING, top + _PADDING + 9 + number * _LINE
+        at, baseline = left + _PADDING, top + _PADDING + 9 + number * box.line
         for role, text in line:
             place = f'x="{at:.1f}" y="{baseline:.1f}" font-size="{_SIZE[role]:g}"'
             out += f'<text class="g-{role.replace(" ", " g-")}" {place}>{escape(text)}</text>'
@@ -231,7 +233,7 @@ def _draw_arrow(route: Route) -> str:
 
 #: Distances in inches between cards of a rank, and between ranks: with numbers on the edges, which take a rank of their own,
 #: and without. A phone has little room side by side.
-_DISTANCES = {"LR": (0.25, 0.2, 0.4), "TB": (0.12, 0.12, 0.3)}
+_DISTANCES = {"LR": (0.25, 0.18, 0.36), "TB": (0.12, 0.12, 0.3)}
 
 
 def _lay_out(graph: Graph, boxes: Mapping[int, _Box], direction: str) -> Layout:

@@ -59,6 +59,7 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     for (const [place, text] of values) {
       const cell = Object.assign(line.insertCell(), { textContent: text, className: marked?.has(place) ? "read" : "" });
       cell.dataset.place = place;
+      cell.dataset.row = Math.floor(text / said.size.at(-1)); // of the first tensor, as the plot above colors them
     }
     return line;
   };

@@ -72,6 +72,10 @@ function findCutMessage() {
 function listSmallTexts(smallest) {
   const small = findAll("section > p:not(.claims, .names-used, .leads-on), section > :is(ul, ol) li > p")
     .filter(text => parseFloat(findStyle(text).fontSize) < smallest);
+  // Words of a drawing, as large as they are shown. On a phone it gives way a little before it scrolls.
+  const least = innerWidth > 736 ? 12 : 11;
+  small.push(...findAll(".graph text").filter(text =>
+    text.checkVisibility() && parseFloat(findStyle(text).fontSize) * text.getScreenCTM().a < least - 0.05));
   return small.map(text => findStyle(text).fontSize + ": " + text.textContent.trim().slice(0, 60));
 }
 

@@ -191,7 +191,7 @@ def test_a_plot_is_one_image_as_wide_as_drawn(line: str) -> None:
     assert (svg["role"], svg["aria-label"], svg["id"]) == ("img", ALT, "sphx_glr_a_001")
     assert not svg.find_all(["metadata", "style", "title"])
     width = float(svg["viewbox"].split()[2])
-    assert svg["style"] == f"width: {width * 1.45:.0f}px" and not svg.has_attr("height")
+    assert svg["style"] == f"width: {width * 1.5:.0f}px" and not svg.has_attr("height")
 
 
 def test_every_color_can_be_themed() -> None:
