@@ -17,6 +17,7 @@ Code is not searched word by word: the names of PyTorch that it uses come from `
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from html import escape
@@ -35,7 +36,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
 
 from .folds import make_details
-from .names import UsedNames
+from .names import UsedNames, list_pieces
 from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages
 from .search_index import (
@@ -82,9 +83,10 @@ class SearchedPages(PageStore[Found]):
         lead = app.env.metadata[page].get("og:description", "")
         symptoms, entries, rows = _find_entries(document)
         sections = list(_find_sections(document))
-        messages, fix = list(find_raised(document)), find_fix(document)
-        wordings = list(find_older_wordings(document)) if fix else []
-        messages += sorted(read_other_wordings(Path(app.srcdir), page).difference(messages)) if fix else []
+        messages, fix = find_raised(document), find_fix(document)
+        wordings = find_older_wordings(document) if fix else {}
+        measured = read_other_wordings(Path(app.srcdir), page) if fix else set()
+        messages |= dict.fromkeys(sorted(measured.difference(messages)), "")
         names = UsedNames.facts(app.env).get(page)
         texts = {
             "title": [title],
@@ -96,6 +98,7 @@ class SearchedPages(PageStore[Found]):
             "messages": [*messages, *wordings],
             "spoken": names.spoken if names else [],
             "used": names.used if names else [],
+            "others": _find_other_names(document),
             "body": _find_prose(document),
         }
         return Found(
@@ -138,6 +141,14 @@ def _find_sections(document: nodes.document) -> Iterator[tuple[str, str]]:
         if isinstance(term.parent.parent.parent, addnodes.glossary) and term["ids"]:
             translation = next(iter(item[-1].findall(nodes.emphasis)), "")
             yield term["ids"][0], one_line(f"{term.astext()} {translation and translation.astext()}")
+
+
+def _find_other_names(document: nodes.document) -> Iterator[str]:
+    """What the code imports that is not PyTorch's, and the names that it takes out of that: ``gc``, ``gc.collect``."""
+    code = "\n".join(piece.text for piece in list_pieces(document))
+    for imported in set(re.findall(r"^\s*(?:from|import) (?!torch|__future__)([\w., ]+)", code, re.MULTILINE)):
+        yield imported.replace(" import ", " ").replace(" as ", " ")
+        yield from set(re.findall(rf"\b{imported.split()[-1]}\.[\w.]+", code))
 
 
 def _find_prose(node: nodes.Node) -> Iterator[str]:
@@ -229,20 +240,16 @@ def _skip_node(self: Any, node: nodes.Element) -> None:
     raise nodes.SkipNode
 
 
-def _list_pages(env: BuildEnvironment) -> list[tuple[str, str]]:
-    """Name and title of each page that is listed, in the order of the navigation; those outside of it come last."""
-    order = dict.fromkeys([*list_pages_in_order(env), *sorted(env.found_docs)])
-    return [(page, env.titles[page].astext()) for page in order if page in env.titles and kind_of_page(page) != "i"]
-
-
 class PagesWithAllPages(ListingPages):
-    """Where the list of all pages stands."""
+    """Where the list of all pages stands. Gathered: their names and titles, in the order of the navigation."""
 
     name = "all-pages"
     place = all_pages
 
     def gather(self, app: Sphinx, env: BuildEnvironment) -> list[tuple[str, str]]:
-        return _list_pages(env)
+        order = dict.fromkeys([*list_pages_in_order(env), *sorted(env.found_docs)])
+        known = [page for page in order if page in env.titles and kind_of_page(page) != "i"]
+        return [(page, env.titles[page].astext()) for page in known]
 
 
 def fill_all_pages(app: Sphinx, document: nodes.document, page: str) -> None:

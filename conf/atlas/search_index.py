@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 from pathlib import Path
+from posixpath import commonprefix
 from typing import Any
 
 from docutils import nodes
@@ -34,38 +35,38 @@ from .toolbox import first_sentences, one_line
 # -- Words ----------------------------------------------------------------------------------------
 
 # Text as the words of an index: whole names and their parts, each reduced to a stem; and words that mean the same.
-# ``conf/static/search_engine.js`` does the same with a question; ``tests/browser/test_search.py`` holds the two together.
-# The stemmer is short on purpose: both languages must agree on it, and a stem that is wrong on both sides still finds its page.
+# The browser makes words of a question by the same tables: they go into the index. ``tests/browser/test_search.py`` gives every
+# text of the site to both. The stemmer is short: a stem that is wrong on both sides still finds its page.
 
-_SYNONYMS = Path(__file__).with_name("synonyms.toml")
+_WORDS = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encoding="utf-8"))
 QUESTIONS = "questions.toml"  # in examples/
-_DROPPED = """
-a about an and are as at be been but by can could did do does doing for from had has have how i if in into is it its me
-my of on or our should so some than that the their them then there these they this those to too was we were what when
-where which while who why will with would you your
-"""
-_WEAK = """
-after all always any before between code correctly difference different error explain get gets give got happen happens
-help implement make mean meaning need not only problem properly python pytorch question same still tensor torch two
-understand use used using value want way work works
-"""
 #: Words that say nothing: they are not in the index, and those of a question are dropped.
-DROPPED = frozenset(_DROPPED.split())
+DROPPED = frozenset(_WORDS["dropped"].split())
 #: Words that fill a question. They are found, and count little.
-WEAK = frozenset(_WEAK.split())
+WEAK = frozenset(_WORDS["weak"].split())
 
 _CHINESE = "\u3400-\u9fff"
-_TOKEN = re.compile(rf"[{_CHINESE}]+|[^\W{_CHINESE}]+")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-#: A suffix and what takes its place, the first that fits. At least three letters must stay.
-_SUFFIXES = (
-    *(("isations", "iz"), ("isation", "iz"), ("izations", "iz"), ("ization", "iz"), ("ising", "iz"), ("ised", "iz")),
-    *(("ises", "iz"), ("ise", "iz"), ("ations", "at"), ("ation", "at"), ("ions", ""), ("ion", ""), ("ies", "y")),
-    *(("ied", "y"), ("sses", "ss"), ("ings", ""), ("ing", ""), ("ers", ""), ("er", ""), ("ors", ""), ("or", "")),
-    *(("ours", ""), ("our", ""), ("edly", ""), ("ed", ""), ("ly", ""), ("es", ""), ("e", "")),
+#: Letters of Europe's languages, Japanese and Korean: ``\w`` is not the same in both programs.
+_LETTERS = "0-9A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u1fff\u3040-\u30ff\uac00-\ud7af"
+_ENDINGS = "(?:ions?|ings?|ers?|ors?|ours?|edly|ed|ly|es|e)$"
+#: Patterns that mean the same in Python and in JavaScript. Of ``stems`` the first that fits; three letters must stay.
+PATTERNS = {
+    "token": f"[{_CHINESE}]+|[{_LETTERS}]+",
+    "chinese": f"^[{_CHINESE}]",
+    "joined": "_|[a-z][A-Z]",
+    "piece": "[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+",
+    "number": "^[0-9]+$",
+    "stemmed": "^[a-z]{4,}$",
+}
+STEMS = (
+    ("(?<=[a-z]{3})(?:is(?:ations?|ing|ed|es|e)|izations?)$", "iz"),
+    ("(?<=[a-z]{3})ations?$", "at"),
+    ("(?<=[a-z]{3})i(?:es|ed)$", "y"),
+    ("(?<=[a-z]{3})sses$", "ss"),
+    (rf"(?<=[a-z]{{2}}([bdgmnprt]))\1{_ENDINGS}", ""),
+    (f"(?<=[a-z]{{3}}){_ENDINGS}", ""),
+    ("(?<![siau])s$", ""),
 )
-_SINGULAR = re.compile(r"(?<![siau])s$")
-_DOUBLED = re.compile(r"([bdgmnprt])\1$")
 
 
 def stem_word(word: str) -> str:
@@ -74,42 +75,36 @@ def stem_word(word: str) -> str:
     >>> [stem_word(word) for word in ["accumulating", "accumulation", "accumulates", "initialisation", "dropped", "copies"]]
     ['accumulat', 'accumulat', 'accumulat', 'initializ', 'drop', 'copy']
     """
-    if len(word) < 4 or not re.fullmatch("[a-z]+", word):
-        return word
-    for suffix, instead in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= 3:
-            return _DOUBLED.sub(r"\1", word[: -len(suffix)]) + instead
-    return _SINGULAR.sub("", word)
+    fits = (re.sub(*stem, word) for stem in STEMS if re.search(stem[0], word))
+    return next(fits, word) if re.search(PATTERNS["stemmed"], word) else word
 
 
 def split_words(text: str) -> Iterator[str]:
-    """The stems of a text, in order. A name comes whole and in its parts, Chinese also in pairs of signs.
+    """The stems of a text, in order. A name comes whole and in its parts, Chinese in pairs of signs: it has no spaces.
 
     >>> list(split_words("Call retain_grad() on MulBackward0"))
     ['call', 'retain_grad', 'retain', 'grad', 'mulbackward0', 'mul', 'backward']
     >>> list(split_words("叶子张量"))
-    ['叶子张量', '叶子', '子张', '张量']
+    ['叶子', '子张', '张量']
     """
-    for token in _TOKEN.findall(text):
-        if re.match(f"[{_CHINESE}]", token):
-            yield token
-            if len(token) > 2:
-                yield from (token[start : start + 2] for start in range(len(token) - 1))
+    for token in re.findall(PATTERNS["token"], text):
+        if re.search(PATTERNS["chinese"], token):
+            yield from (token[start : start + 2] for start in range(max(1, len(token) - 1)))
             continue
-        pieces = _PIECE.findall(token) if re.search(r"_|[a-z][A-Z]", token) else []
-        for word in (token, *pieces) if len(pieces) > 1 or "_" in token else (token,):
-            if (word := word.lower().strip("_") if word != token else word.lower()) and _is_counted(word):
+        pieces = re.findall(PATTERNS["piece"], token) if re.search(PATTERNS["joined"], token) else []
+        names = (token, *pieces) if len(pieces) > 1 or "_" in token else (token,)
+        for word in map(str.lower, names):
+            if len(word) > 1 and not re.search(PATTERNS["number"], word) and word not in DROPPED:
                 yield stem_word(word)
 
 
-def _is_counted(word: str) -> bool:
-    return len(word) > 1 and not re.fullmatch("[0-9]+", word) and word not in DROPPED
+def read_synonyms(headings: Iterable[str] = ()) -> dict[str, list[str]]:
+    """What ``synonyms.toml`` says, in stems: of each word those whose pages it finds too, a little lower.
 
-
-def read_synonyms() -> dict[str, list[str]]:
-    """What ``synonyms.toml`` says, in stems: of each word those whose pages it finds too, a little lower."""
-    with _SYNONYMS.open("rb") as file:
-        found = tomllib.load(file)
+    :param headings: those that end with a word in Chinese, as terms of the glossary do, are a line each.
+    """
+    translated = (re.fullmatch(f"(.+) ([{_CHINESE}]+)", heading) for heading in headings)
+    found = {term[2]: term[1] for term in translated if term} | _WORDS["synonyms"]
     return {stem_word(word): list(dict.fromkeys(split_words(others))) for word, others in found.items()}
 
 
@@ -125,26 +120,39 @@ SHORTEST = 4  # words of a message: less is not one, or fits anything
 #: The heading above what to do.
 _FIX = "The fix"
 _RAISED = re.compile(r"^\W*(?:\w+\.)*\w*(?:Error|Warning|Exception): (.+)")
+#: Any program raises these, or they stand around the message that matters: no page is about them.
+_ANYBODYS = re.compile(
+    r"index out of range$|object is not \w+$|has no len|operand type|recursion depth|Caught \w+ in DataLoader|got \d+ instead$"
+)
 
 
-def find_raised(document: nodes.document) -> Iterator[str]:
-    """The messages in the outputs of a page, each once."""
-    seen = set()
+def find_raised(document: nodes.document) -> dict[str, str]:
+    """The messages in the outputs of a page, each with the anchor of the part that it is in."""
+    found: dict[str, str] = {}
     for output in document.findall(nodes.literal_block):
         if output.get("language") in ("none", "default", "ipythontb", "pycon", None, "text", "myst-ansi"):
             for line in output.astext().splitlines():
                 message = _RAISED.match(line)
-                if message and len(message[1].split()) >= SHORTEST and message[1] not in seen:
-                    seen.add(message[1])
-                    yield message[1][:LONGEST]
+                if message and len(message[1].split()) >= SHORTEST and not _ANYBODYS.search(message[1]):
+                    found.setdefault(message[1][:LONGEST], _find_part(output))
+    return found
 
 
-def find_older_wordings(document: nodes.document) -> Iterator[str]:
-    """What other versions say: on a page about an error such a message stands in italics."""
-    for emphasis in document.findall(nodes.emphasis):
-        text = one_line(emphasis.astext())
-        if len(text.split()) >= SHORTEST:
-            yield text[:LONGEST]
+def find_older_wordings(document: nodes.document) -> dict[str, str]:
+    """What other versions say: on a page about an error such a message stands in italics. With anchors, as ``find_raised``."""
+    said = {one_line(emphasis.astext()): _find_part(emphasis) for emphasis in document.findall(nodes.emphasis)}
+    return {
+        text[:LONGEST]: part
+        for text, part in said.items()
+        if len(text.split()) >= SHORTEST and not _ANYBODYS.search(text)
+    }
+
+
+def _find_part(node: nodes.Node) -> str:
+    """The anchor of the part of a page that this is in."""
+    while node.parent and not isinstance(node, nodes.section):
+        node = node.parent
+    return "".join(node["ids"][:1])
 
 
 def read_other_wordings(docs: Path, page: str) -> set[str]:
@@ -165,26 +173,31 @@ def find_fix(document: nodes.document) -> str:
     return ""
 
 
-def order_messages(site: Iterable[tuple[str, list[str], list[str], str]]) -> list[list[Any]]:
+def order_messages(site: Iterable[tuple[Found, list[tuple[str, str]]]]) -> list[list[Any]]:
     """Messages with the number of their page, in the order in which the browser prefers one of two that are alike.
 
-    A page about an error explains the message in its title, and the other wordings of it. A third item, 1, says of any other
-    message that its page raises it and is about something else.
+    A page about an error explains the message in its title, and the other wordings of it. Of any other message, which its page
+    raises and is not about, a third item says which part has it: its number among the listed ones from 1, or its anchor.
 
-    :param site: of each page its title, what it raises, other wordings, and the fix, which only a page about an error has.
+    :param site: each page, with its listed parts.
     """
     own, siblings, siblings_of_lessons = [], [], []
-    for number, (title, raised, wordings, fix) in enumerate(site):
-        said = dict.fromkeys(raised)
+    for number, (page, parts) in enumerate(site):
+        places: dict[str, str | int] = {anchor: anchor for anchor, _title in page.sections}
+        places |= {anchor: at for at, (anchor, _title) in enumerate(parts, start=1)}
+        said = page.messages
         whole = [
             one for one in said if not any(one != other and other.startswith(one.rstrip(". ")) for other in said)
         ]
-        about = [one for one in whole if fix and title.lower() in one.lower()]
-        if fix:
-            own += [[number, one] for one in dict.fromkeys([title, *wordings])]
-            own += [[number, one] for one in about if one != title]
-        others = siblings if fix else siblings_of_lessons
-        others += [[number, one, 1] for one in whole if one not in about]
+        about = [one for one in whole if page.fix and page.title.lower() in one.lower()]
+        others = {one: said[one] for one in whole if one not in about}
+        if page.fix:
+            # what stands beside a sibling is a wording of the sibling
+            elsewhere = places.keys() & others.values()
+            others |= {one: part for one, part in page.wordings.items() if part in elsewhere}
+            own += [[number, one] for one in dict.fromkeys([page.title, *page.wordings, *about]) if one not in others]
+        found = siblings if page.fix else siblings_of_lessons
+        found += [[number, one, places.get(part, 0)] for one, part in others.items()]
     return own + siblings + siblings_of_lessons
 
 
@@ -210,8 +223,8 @@ class Found:
     :ivar row_anchor: of a page that is one long list, how the anchors of its rows begin. The rest is the row's name, with
         hyphens for dots.
     :ivar sections: anchor and title of each part that can be linked to: headings and terms.
-    :ivar messages: what the page's code raises.
-    :ivar wordings: how other versions word the message that a page about an error explains.
+    :ivar messages: what the page's code raises, each with the anchor of its part.
+    :ivar wordings: how other versions word the message that a page about an error explains, likewise.
     :ivar fix: what to do, of a page about an error.
     :ivar fields: the words of each part of the page, and how often each is there.
     """
@@ -221,8 +234,8 @@ class Found:
     symptoms: list[str]
     row_anchor: str
     sections: list[tuple[str, str]]
-    messages: list[str]
-    wordings: list[str]
+    messages: dict[str, str]
+    wordings: dict[str, str]
     fix: str
     fields: dict[str, Counter[str]]
 
@@ -248,6 +261,7 @@ _FIELDS = {
     "messages": _Field(2, 0.4),
     "spoken": _Field(3, 0.2),
     "used": _Field(0.5, 0.3),
+    "others": _Field(2, 0.2),
     "body": _Field(1, 0.7, repeats=True),
 }
 
@@ -272,7 +286,7 @@ def weigh_words(site: list[dict[str, Counter[str]]]) -> dict[str, dict[int, int]
             for word, times in page[name].items():
                 of_word = raw.setdefault(word, {})
                 of_word[number] = of_word.get(number, 0) + field.weight * (times if field.repeats else 1) / longer
-                only_text[word] = only_text.get(word, True) and name in ("body", "used")
+                only_text[word] = only_text.get(word, True) and name in ("body", "used", "others")
     found = {}
     for word, of_word in raw.items():
         if only_text[word] and len(of_word) > COMMON * len(site):
@@ -299,14 +313,10 @@ def encode_words(vocabulary: list[str]) -> str:
     >>> encode_words(["grad", "gradcheck", "gradient", "leaf"])
     '0grad 4check 4ient 0leaf'
     """
-    shared = (_count_same_letters(one, other) for one, other in pairwise(["", *vocabulary]))
+    shared = (len(commonprefix(pair)) for pair in pairwise(["", *vocabulary]))
     return " ".join(
         _DIGITS[min(same, 35)] + word[min(same, 35) :] for same, word in zip(shared, vocabulary, strict=True)
     )
-
-
-def _count_same_letters(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def kind_of_page(page: str) -> str:
@@ -333,28 +343,27 @@ def make_index(
     """
     names = sorted(pages.keys() - {PAGE})
     site = [pages[name] for name in names]
-    asked = [questions.get(name, []) for name in names]
-    found = weigh_words(
-        [
-            page.fields | {"questions": Counter(split_words(" ".join(said)))}
-            for page, said in zip(site, asked, strict=True)
-        ]
-    )
+    asked = [{"questions": Counter(split_words(" ".join(questions.get(name, []))))} for name in names]
+    found = weigh_words([page.fields | own for page, own in zip(site, asked, strict=True)])
     vocabulary = sorted(found)
     headings = Counter(title for page in site for _anchor, title in page.sections)
     often = {title for title, times in headings.items() if times >= _OFTEN}
+    parts = [[part for part in page.sections if part[1] not in often] for page in site]
+    shortened = [[[name] if make_anchor(name) == anchor else [name, anchor] for anchor, name in own] for own in parts]
     return {
         "pages": [
-            [address(name), page.title, _cut_snippet(page.lead), kind_of_page(name), _list_sections(page, often)]
-            for name, page in zip(names, site, strict=True)
+            [address(name), page.title, _cut_snippet(page.lead), kind_of_page(name), own]
+            for name, page, own in zip(names, site, shortened, strict=True)
         ],
         "words": encode_words(vocabulary),
         "found": " ".join(encode_pages(found[word]) for word in vocabulary),
         "levels": "".join(str(found[word][number]) for word in vocabulary for number in sorted(found[word])),
+        "patterns": PATTERNS,
+        "stems": STEMS,
         "dropped": " ".join(sorted(DROPPED)),
         "weak": " ".join(sorted({stem_word(word) for word in WEAK})),
-        "synonyms": read_synonyms(),
-        "messages": order_messages((page.title, page.messages, page.wordings, page.fix) for page in site),
+        "synonyms": read_synonyms(headings),
+        "messages": order_messages(zip(site, parts, strict=True)),
         "symptoms": _number_symptoms(site, vocabulary),
         "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
         "begin": [names.index(name) for name in read_pages().begin if name in names],
@@ -369,19 +378,11 @@ def make_index(
             "fix": "Fix:",
             "kinds": {"e": "Errors", "l": "Lessons", "r": "Reference", "i": "Lists"},
             "none": "No page has these words.",
+            "unknown": "No page has this message.",
             "count": "{count} results",
             "nearest": "Perhaps you were looking for one of these:",
         },
     }
-
-
-def _list_sections(page: Found, often: set[str]) -> list[list[str]]:
-    """The titles of a page's parts, each with its anchor if that is not made of the title in the usual way."""
-    return [
-        [title] if make_anchor(title) == anchor else [title, anchor]
-        for anchor, title in page.sections
-        if title not in often
-    ]
 
 
 def make_anchor(title: str) -> str:

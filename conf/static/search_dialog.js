@@ -10,18 +10,17 @@ window.atlasSearchDialog = root => {
   // A text in which the words that were asked for are marked.
   const marked = (text, stands) => text.split(/([\p{L}\p{N}_]+)/u).map(part =>
     words(part).some(word => stands.get(word) > 0.3) ? element("mark", {}, part) : part);
-  const address = (page, section) => new URL(pages[page][0] + (section ? `#${section.anchor}` : ""), root).href;
 
   // -- Answers: the same links in the dialog, where they are options, and below a box ---------------
   const link = ({ page, section }, stands) => {
     const [, title, snippet] = pages[page];
-    return element("a", { href: address(page, section) },
+    return element("a", { href: new URL(pages[page][0] + (section ? `#${section.anchor}` : ""), root) },
       element("span", { class: "search-title" }, ...marked(title, stands)),
       ...(section ? [element("span", { class: "search-section" }, "› ", ...marked(section.heading, stands))] : []),
       element("span", { class: "search-snippet" }, ...marked(snippet, stands)));
   };
-  const card = ({ page, fix, isOwn }, stands) => {
-    const made = link({ page }, stands);
+  const card = ({ page, section, fix, isOwn }, stands) => {
+    const made = link({ page, section }, stands);
     made.classList.add("search-card");
     made.prepend(element("span", { class: "search-kind" }, isOwn ? said.card : said.sibling));
     if (fix) made.append(element("span", { class: "search-fix" }, element("b", {}, said.fix), " ", fix));
@@ -35,8 +34,8 @@ window.atlasSearchDialog = root => {
     return made;
   };
   const count = ({ card, results }) => results.length + (card ? 1 : 0);
-  const summary = (answer, query) =>
-    !query.trim() ? "" : count(answer) ? said.count.replace("{count}", count(answer)) : said.none;
+  const summary = (answer, query) => !query.trim() ? "" : (answer.isUnknown ? `${said.unknown} ` : "")
+    + (count(answer) ? said.count.replace("{count}", count(answer)) : said.none);
 
   // -- Below a box ------------------------------------------------------------------------------------
   const answer = form => {
@@ -104,12 +103,12 @@ window.atlasSearchDialog = root => {
       point(query.trim() ? 0 : undefined);
     };
     input.addEventListener("input", show);
-    // A line of text drops the ends of lines, and with them the spaces between words.
+    // A line of text drops the ends of lines: a sign stands for each, by which the engine tells lines apart.
     input.addEventListener("paste", event => {
       const text = event.clipboardData.getData("text");
       if (!/[\r\n]/.test(text)) return;
       event.preventDefault();
-      input.setRangeText(text.replace(/\s+/g, " "), input.selectionStart, input.selectionEnd, "end");
+      input.setRangeText(text.replace(/\s*\n\s*/g, " ⏎ "), input.selectionStart, input.selectionEnd, "end");
       show();
     });
     input.addEventListener("keydown", event => {

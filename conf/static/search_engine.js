@@ -1,35 +1,34 @@
 // Which pages answer a question, best first; and which page explains a pasted message. It reads the index that the build makes
 // (conf/atlas/search_index.py) and knows nothing of the page that it runs on.
 window.atlasSearch = (() => {
-  const { pages, words: vocabulary, found, levels, dropped, weak, synonyms, messages, fixes, rows, symptoms } = window.atlasSearchIndex;
+  const { pages, words: vocabulary, found, levels, patterns, stems, dropped, weak, synonyms, messages, fixes, rows, symptoms } = window.atlasSearchIndex;
   const terms = [];
   for (const word of vocabulary.split(" ")) terms.push((terms.at(-1) ?? "").slice(0, parseInt(word[0], 36)) + word.slice(1));
   const numberOf = new Map(terms.map((term, number) => [term, number]));
   const saysNothing = new Set(dropped.split(" ")), saysLittle = new Set(weak.split(" "));
 
-  // -- Words, as conf/atlas/search_index.py has them ------------------------------------------------
-  const SUFFIXES = ("isations:iz isation:iz izations:iz ization:iz ising:iz ised:iz ises:iz ise:iz ations:at ation:at ions: ion: ies:y "
-    + "ied:y sses:ss ings: ing: ers: er: ors: or: ours: our: edly: ed: ly: es: e:").split(" ").map(pair => pair.split(":"));
+  // -- Words, by the tables of the index: tests/browser/test_search.py holds this to conf/atlas/search_index.py ------
+  const [TOKEN, PIECE] = [patterns.token, patterns.piece].map(pattern => new RegExp(pattern, "g"));
+  const [CHINESE, JOINED, NUMBER, STEMMED] = [patterns.chinese, patterns.joined, patterns.number, patterns.stemmed].map(pattern => new RegExp(pattern));
+  const endings = stems.map(([ending, instead]) => [new RegExp(ending), instead]), others = new Map(Object.entries(synonyms));
   const stem = word => {
-    if (word.length < 4 || !/^[a-z]+$/.test(word)) return word;
-    for (const [suffix, instead] of SUFFIXES)
-      if (word.endsWith(suffix) && word.length - suffix.length >= 3)
-        return word.slice(0, word.length - suffix.length).replace(/([bdgmnprt])\1$/, "$1") + instead;
-    return word.replace(/(?<![siau])s$/, "");
+    const fits = STEMMED.test(word) && endings.find(([ending]) => ending.test(word));
+    return fits ? word.replace(...fits) : word;
   };
-  const CHINESE = /^[\u3400-\u9fff]/;
-  // A token of a question with all that it may be found by: itself, or else its parts. `raw` is what was typed.
-  const tokens = text => (text.match(/[\u3400-\u9fff]+|(?:(?![\u3400-\u9fff])[\p{L}\p{N}_])+/gu) ?? []).map(token => {
-    if (CHINESE.test(token)) {
-      const pairs = token.length > 2 ? [...token].slice(1).map((_, at) => token.slice(at, at + 2)) : [];
-      return { raw: token, whole: token, parts: pairs };
-    }
-    const pieces = /_|[a-z][A-Z]/.test(token) ? token.match(/[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+/g) ?? [] : [];
+  const counts = word => word.length > 1 && !NUMBER.test(word) && !saysNothing.has(word);
+  const cut = (text, length) => Array.from({ length: Math.max(0, text.length + 1 - length) }, (_, at) => text.slice(at, at + length));
+  // A token of a question with all that it may be found by: itself, or else its parts. `raw` is what was typed. A sentence in
+  // Chinese has no spaces: each pair of its signs is a token, and so is a longer word in it that has synonyms.
+  const tokens = text => (text.match(TOKEN) ?? []).flatMap(token => {
+    if (CHINESE.test(token)) return [
+      ...cut(token, Math.min(2, token.length)).map(pair => ({ raw: pair, whole: pair, parts: [] })),
+      ...[3, 4, 5].flatMap(length => cut(token, length)).filter(word => others.has(word)).map(word => ({ raw: word, whole: "", parts: [] })),
+    ];
+    const pieces = JOINED.test(token) ? token.match(PIECE) ?? [] : [];
     const parts = pieces.length > 1 || token.includes("_") ? pieces.map(piece => piece.toLowerCase()).filter(counts) : [];
     const raw = token.toLowerCase();
-    return { raw, whole: counts(raw) ? stem(raw) : "", parts: parts.map(stem) };
+    return [{ raw, whole: counts(raw) ? stem(raw) : "", parts: parts.map(stem) }];
   });
-  const counts = word => word.length > 1 && !/^\d+$/.test(word) && !saysNothing.has(word);
   const known = new Map(); // titles and headings are looked at again at each key
   const words = text => {
     if (!known.has(text)) known.set(text, tokens(text).flatMap(({ whole, parts }) => whole ? [whole, ...parts] : parts));
@@ -45,20 +44,15 @@ window.atlasSearch = (() => {
       return [page, Number(levels[at++])];
     });
   });
-  const pagesOf = number => lists[number];
   // The square root of the rarity that BM25 has: with the whole of it one rare word outweighs a question.
-  const rarity = number => Math.sqrt(Math.log(1 + (pages.length - pagesOf(number).length + 0.5) / (pagesOf(number).length + 0.5)));
-  const startingWith = beginning => terms.flatMap((term, number) => term.startsWith(beginning) ? [number] : []);
+  const rarity = number => Math.sqrt(Math.log(1 + (pages.length - lists[number].length + 0.5) / (lists[number].length + 0.5)));
   // One letter missing, too many or wrong, or two neighbors swapped.
   const isOneOff = (typed, term) => {
-    if (Math.abs(typed.length - term.length) > 1) return false;
-    let start = 0, end = 0;
+    let start = 0;
     while (start < typed.length && typed[start] === term[start]) start++;
-    const shorter = Math.min(typed.length, term.length);
-    while (end < shorter - start && typed.at(-1 - end) === term.at(-1 - end)) end++;
-    const left = typed.slice(start, typed.length - end), right = term.slice(start, term.length - end);
-    return left.length <= 1 && right.length <= 1
-      || left.length === 2 && right.length === 2 && left[0] === right[1] && left[1] === right[0];
+    const left = typed.slice(start), right = term.slice(start);
+    return left.slice(1) === right || left === right.slice(1) || left.slice(1) === right.slice(1)
+      || left.slice(2) === right.slice(2) && left[0] === right[1] && left[1] === right[0];
   };
   // [term's number, how well it stands for the token], the token's own term first
   const alternatives = (token, isLast, mayBeMistyped) => {
@@ -67,37 +61,40 @@ window.atlasSearch = (() => {
     const like = word => terms.flatMap((term, number) => isOneOff(word, term) ? [[number, 0.7]] : []);
     if (own === undefined && token.whole.length > 3 && mayBeMistyped) list.push(...like(token.whole), ...like(token.raw));
     for (const part of own === undefined ? token.parts : []) if (numberOf.has(part)) list.push([numberOf.get(part), 0.8]);
-    for (const other of synonyms[token.whole] ?? []) if (numberOf.has(other)) list.push([numberOf.get(other), 0.5]);
+    const likeness = CHINESE.test(token.raw) ? 1 : 0.5; // the site is in English
+    for (const other of others.get(token.whole || token.raw) ?? []) if (numberOf.has(other)) list.push([numberOf.get(other), likeness]);
     if (isLast && (token.whole || token.raw.length === 1))
       for (const beginning of new Set([token.raw, token.whole || token.raw]))
-        list.push(...startingWith(beginning).slice(0, 40).map(number => [number, own === undefined ? 0.8 : 0.3]));
+        list.push(...terms.flatMap((term, at) => term.startsWith(beginning) ? [[at, own === undefined ? 0.8 : 0.3]] : []).slice(0, 40));
     return list;
   };
 
   // -- Questions ----------------------------------------------------------------------------------------
   const LONG = 12; // words of a question: what is longer was pasted, and has no wrong letters
   const OF_KIND = { e: 0.9, l: 1, r: 0.75, i: 0.55 };
+  // The share of a page's title that is asked for, weighed by rarity: the page whose title is the question must win.
+  const shareOfTitle = (page, asked) => {
+    const own = [...new Set(words(pages[page][1]))].filter(word => numberOf.has(word));
+    const sum = list => list.reduce((all, word) => all + rarity(numberOf.get(word)), 0);
+    return sum(own.filter(word => asked.has(word))) / (1 + sum(own));
+  };
   const rank = query => {
     const asked = tokens(query), score = new Float64Array(pages.length), stands = new Map();
-    const isOpen = /[\p{L}\p{N}_]$/u.test(query);
     asked.forEach((token, place) => {
-      const list = alternatives(token, isOpen && place === asked.length - 1, asked.length <= LONG);
-      if (!list.length) return;
-      const weight = saysLittle.has(token.whole) ? 0.15 : 1;
-      const best = new Map();
-      for (const [number, likeness] of list) {
+      const isTyped = place === asked.length - 1 && /[\p{L}\p{N}_]$/u.test(query), best = new Map();
+      const isChinese = CHINESE.test(token.raw), isPart = isChinese && !others.has(token.raw);
+      const weight = saysLittle.has(token.whole) || isPart ? 0.15 : isChinese ? 0.6 : 1; // a part may be no word
+      for (const [number, likeness] of alternatives(token, isTyped, asked.length <= LONG)) {
         const rare = rarity(number);
         stands.set(terms[number], Math.max(stands.get(terms[number]) ?? 0, weight * rare * likeness));
-        for (const [page, level] of pagesOf(number))
-          best.set(page, Math.max(best.get(page) ?? 0, rare * likeness * level));
+        for (const [page, level] of lists[number]) best.set(page, Math.max(best.get(page) ?? 0, rare * likeness * level));
       }
       for (const [page, value] of best) score[page] += weight * value;
     });
     for (const [page, likeness] of likeSymptoms(query)) if (likeness > 0.7) score[page] *= 1 + 2 * likeness;
-    const results = [...score.entries()].filter(([, value]) => value)
-      .map(([page, value]) => ({ page, score: value * OF_KIND[pages[page][3]] }));
-    const title = ({ page }) => pages[page][1].length; // of two that are as good, the one that is about less else
-    results.sort((one, other) => other.score - one.score || title(one) - title(other));
+    const said = new Set(words(query)), results = [...score.entries()].filter(([, value]) => value)
+      .map(([page, value]) => ({ page, score: value * OF_KIND[pages[page][3]] * (1 + shareOfTitle(page, said)) }))
+      .sort((one, other) => other.score - one.score);
     return { results, stands };
   };
   // A symptom is what somebody says who has the problem: who says nearly the same is there. Pages, and how like theirs it is.
@@ -114,7 +111,7 @@ window.atlasSearch = (() => {
     for (const [name] of query.toLowerCase().matchAll(/[\w.]*\w/g)) {
       const heading = name.replace(/^(torch\.)?(nn\.functional\.|tensor\.)?/, "");
       const numbers = words(heading).map(word => numberOf.get(word));
-      if (numbers.length && numbers.every(number => pagesOf(number ?? -1)?.some(([at, level]) => at === page && level > 2)))
+      if (numbers.length && numbers.every(number => lists[number ?? -1]?.some(([at, level]) => at === page && level > 2)))
         return { heading, anchor: rows[page] + heading.replaceAll(".", "-") };
     }
     return null;
@@ -139,44 +136,58 @@ window.atlasSearch = (() => {
     /\b(cuda|cpu|mps|xla|xpu|meta)(:\d+)?\b/gi, /\b(Float|Double|Half|BFloat16|Long|Int|Bool|Char|Byte|Short|ComplexFloat)\b/g,
     /\b(float|int|uint|bfloat|complex)\d+\b/g, /\b\d+(\.\d+)?([x×]\d+)*\b/g, /\S*[/\\]\S*/g,
   ];
-  const fixed = text => OWN.reduce((left, own) => left.replace(own, " "), text).toLowerCase().match(/[a-z_]+/g) ?? [];
-  const literal = text => text.toLowerCase().match(/[a-z0-9_]+/g) ?? [];
+  const PYTHONS = /has no attribute|No module named|unexpected keyword|is not defined/; // here the names tell messages apart
+  const fixed = text => (PYTHONS.test(text) ? text : OWN.reduce((left, own) => left.replace(own, " "), text))
+    .toLowerCase().match(/[a-z_]+/g) ?? [];
   const pairs = list => new Set(list.slice(1).map((word, at) => `${list[at]} ${word}`));
-  let templates;
-  // What a paste says went wrong: the text after the last name of an error, or all of it.
-  const said = paste => {
-    const at = [...paste.matchAll(/(?:^|\s|\.)\w*(?:Error|Warning|Exception):\s/g)].at(-1);
-    return at ? paste.slice(at.index + at[0].length) : paste;
-  };
-  const explain = paste => {
-    templates ??= messages.map(([page, text, isSibling]) => ({ page, isOwn: !isSibling, pairs: pairs(fixed(text)), whole: pairs(literal(text)) }));
-    const asked = pairs(fixed(said(paste)).slice(0, 80)), askedWhole = pairs(literal(said(paste)).slice(0, 80));
-    const named = new Set(likeSymptoms(said(paste)).filter(([, likeness]) => likeness > 0.9).map(([page]) => page));
+  const having = new Map(); // a pair of words: the templates that have it
+  const templates = messages.map(([page, text, part], number) => {
+    const own = pairs(fixed(text));
+    for (const pair of own) having.set(pair, [...having.get(pair) ?? [], number]);
+    return { page, part, size: own.size, isPythons: PYTHONS.test(text) };
+  });
+  // A paste in lines. One with the name of an error begins with it; ranks, borders and marks of a test are left out.
+  const NAME = /(?<![\w.])[\w.]*(?:Error|Warning|Exception): /, BEFORE = /^[\s>│|]*(?:E  +|\[[\w.: ]+\]:?)?[\s│|]*|[\s│|]+$/g;
+  const linesOf = paste => paste.split(/[\n⏎]|(?=(?<![\w.])[\w.]*(?:Error|Warning|Exception): )/)
+    .map(line => line.slice(0, 1000).replace(BEFORE, "")).filter(Boolean);
+  const LAUNCHERS = /CalledProcessError|ChildFailedError|resource_tracker/; // that another program ended, and not why
+  const SHORT = 5; // pairs
+  // The message of a paste that says most, with its page: each line is tried, and each two, for a long one may be broken.
+  const explain = lines => {
     let best = null;
-    for (const { page, isOwn, pairs: own, whole } of templates) {
-      let common = 0;
-      for (const pair of asked) common += own.has(pair);
-      // few words are enough if they are all that a page's own message has
-      if (common < (isOwn ? Math.min(3, Math.max(2, own.size)) : 3)) continue;
-      // a paste may end early, or go on with advice: whichever of the two is covered better
-      let covered = Math.max((own.size < 3 ? 0.8 : 1) * common / own.size, 0.95 * common / asked.size) + common / 100;
-      // of two that differ in names and types only, the one with the reader's
-      for (const pair of askedWhole) covered += whole.has(pair) / whole.size / 1000;
-      // of two that raise it, the one that calls it its own
-      covered += named.has(page) / 100;
-      // many lessons raise a message that a page about errors explains
-      const value = page in fixes ? covered : 0.7 * covered;
-      if (covered > 0.6 && value > (best?.value ?? 0)) best = { page, isOwn, value };
+    const tried = lines.flatMap((line, at) => [line, `${line} ${lines[at + 1] ?? ""}`]).map(line => line.replace(NAME, ""));
+    for (const line of new Set(tried)) {
+      const asked = pairs(fixed(line).slice(0, 80)), common = new Map();
+      for (const pair of asked) for (const number of having.get(pair) ?? []) common.set(number, (common.get(number) ?? 0) + 1);
+      const beginning = having.get([...asked][0]) ?? [];
+      for (const [number, times] of common) {
+        const { page, part, size, isPythons } = templates[number];
+        // all of a message of Python; a few words are enough if they begin a line, or are most of it
+        if (times < (isPythons ? size : size > SHORT ? 3 : Math.max(2, size - 1))) continue;
+        if (size <= SHORT && times < 0.8 * asked.size && !beginning.includes(number)) continue;
+        // a paste may end early, or go on with advice: whichever of the two is covered better
+        const covered = Math.max((size < 3 ? 0.8 : 1) * times / size, 0.95 * times / asked.size) + times / 100;
+        if (covered <= 0.6) continue;
+        // of two that raise it, the one that calls it its own; many lessons raise a message that a page about errors explains
+        const isNamed = likeSymptoms(line).some(([about, likeness]) => about === page && likeness > 0.9);
+        const value = (covered + isNamed / 100) * (page in fixes ? 1 : 0.7) - number / 1e6;
+        if (value > (best?.value ?? 0)) best = { page, part, value, line };
+      }
     }
-    return best && { ...best, fix: best.isOwn ? fixes[best.page] ?? "" : "" };
+    if (!best) return null;
+    const { page, part, line } = best, isOwn = part === undefined;
+    const [heading, anchor = slug(heading)] = part > 0 ? pages[page][4][part - 1] : ["", part || ""];
+    return { page, isOwn, line, section: anchor && { heading, anchor }, fix: isOwn ? fixes[page] ?? "" : "" };
   };
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
-  // Beside a card, fewer pages are enough.
+  // Beside a card, fewer pages are enough. `isUnknown`: it has the name of an error, and no page explains it.
   const find = (query, most = 12) => {
-    const card = explain(query);
-    const { results, stands } = rank(card ? said(query).slice(0, 400) : query.slice(0, 400));
+    const lines = linesOf(query), errors = lines.filter(line => NAME.test(line) && !LAUNCHERS.test(line));
+    const card = explain(lines), isUnknown = !card && errors.length > 0;
+    const asked = card ? card.line : isUnknown ? errors.join(" ").replaceAll(new RegExp(NAME, "g"), "") : query;
+    const { results, stands } = rank(asked.slice(0, 400));
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);
-    return { card, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
+    return { card, isUnknown, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
   };
   return { find, words, pages };
 })();

@@ -25,6 +25,8 @@ def test_keys_open_it_and_escape_closes_it(tab: Page, keys: str) -> None:
     box = tab.get_by_role("combobox")
     expect(box).to_be_focused()
     expect(box).to_have_value("")
+    expect(tab.get_by_role("option")).to_have_count(6)
+    tab.keyboard.type("leaf")
     tab.keyboard.press("Escape")
     expect(tab.locator("dialog.search-dialog")).to_be_hidden()
 
@@ -75,7 +77,7 @@ def test_results_follow_each_key_and_fetch_the_index_and_no_page(tab: Page, visi
     assert not visit.errors + visit.other_sites
 
 
-def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
+def test_a_message_has_a_card_for_its_page_or_its_part_or_no_card(tab: Page) -> None:
     chance = random.Random(15)
     paste = pastes.traceback("RuntimeError", pastes.reworded(MESSAGE, chance), chance)
     assert len(paste.splitlines()) > 15
@@ -86,6 +88,11 @@ def test_a_traceback_of_fifteen_lines_gets_one_card(tab: Page) -> None:
     assert card.get_attribute("href").endswith("gallery/errors/modified_in_place.html")
     for part in ("This message", "modified by an inplace operation", "Fix:"):
         expect(card).to_contain_text(part)
+    tab.get_by_role("combobox").fill("AssertionError: No inf checks were recorded for this optimizer.")
+    assert card.get_attribute("href").endswith("#no-inf-checks-were-recorded-for-this-optimizer")
+    tab.get_by_role("combobox").fill("KeyError: 'labels'")
+    expect(tab.get_by_role("status")).to_contain_text("No page has this message.")
+    expect(card).to_have_count(0)
 
 
 @pytest.mark.parametrize("address", ["", "gallery/errors/index.html", "search.html"])

@@ -24,7 +24,7 @@ _LINES = (
 #: What is a reader's own in a message, and what another reader has in its place.
 _OWN = (
     (r"\b\w+Backward\d*\b", lambda chance: chance.choice(_NODES)),
-    (r"'[A-Za-z_]\w*'", lambda chance: f"'{chance.choice(_NAMES)}'"),
+    (r"(?<!attribute )'[A-Za-z_]\w*'(?! object)", lambda chance: f"'{chance.choice(_NAMES)}'"),
     (r"\btorch\.(?:cuda\.)?\w+Tensor\b", lambda chance: chance.choice(_TENSORS)),
     (r"\btorch\.(?:float|bfloat|int)\d+\b", lambda chance: chance.choice(_DTYPES)),
     (r"\b(?:Float|Double|Half|Long)\b", lambda chance: chance.choice(_SCALARS)),
