@@ -162,12 +162,25 @@ class Linear(torch.autograd.Function):
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
         g = ctx.scale * grad_output
-        return g @ weight, g.T @ x, g.sum(0), None
+        g_rows, x_rows = g.flatten(0, -2), x.flatten(0, -2)  # for batches of sequences
+        return g @ weight, g_rows.T @ x_rows, g_rows.sum(0), None
 
 
 sizes = (5, 3), (2, 3), (2,)
 tensors = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in sizes]
 print("gradcheck:", torch.autograd.gradcheck(Linear.apply, (*tensors, 0.5)))
+
+# sphinx_gallery_start_ignore
+for _shape, _size in (((4, 4, 3), 4), ((2, 4, 3), 2), ((1, 3), 1), ((0, 3), 2)):
+    _x, _w, _b = (
+        torch.randn(s, dtype=torch.float64, requires_grad=True)
+        for s in (_shape, (_size, 3), (_size,))
+    )
+    _v = torch.randn(*_shape[:-1], _size, dtype=torch.float64)
+    _own = torch.autograd.grad(Linear.apply(_x, _w, _b, 0.5), (_x, _w, _b), _v)
+    _plain = torch.autograd.grad(0.5 * (_x @ _w.T + _b), (_x, _w, _b), _v)
+    assert all(map(torch.allclose, _own, _plain))
+# sphinx_gallery_end_ignore
 
 # %%
 # Why: one node, and nothing inside it
