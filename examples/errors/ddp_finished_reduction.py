@@ -440,8 +440,8 @@ with tempfile.TemporaryFile("w+") as _file:
         with TemporaryDirectory() as folder:
             file = Path(folder, "train.py")
             file.write_text(program)
-            # torchrun --nproc-per-node=2 train.py
-            run.main(["--nproc-per-node=2", str(file)])
+            # torchrun --standalone --nproc-per-node=2 train.py
+            run.main(["--standalone", "--nproc-per-node=2", str(file)])
     # sphinx_gallery_start_ignore
     except Exception as error:
         _failed.append(error)
