@@ -301,13 +301,27 @@ for _size in range(220, 275):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Tensors must have same number of dimensions: got 2 and 3.** Give the smaller one the missing dimension: ``token[:, None]``
-# for a class token.
-#
-# **zero-dimensional tensor (at position 0) cannot be concatenated.** Losses have no dimension to join along. ``torch.stack``
-# makes a new one:
+# Two other messages of ``torch.cat``:
 
+token, words = torch.ones(2, 8), torch.ones(2, 5, 8)
 losses = [torch.tensor(0.5), torch.tensor(0.4)]
+for tensors in ([token, words], losses):
+    try:
+        torch.cat(tensors)
+    except RuntimeError as error:
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert _said(lambda: torch.cat([token, words])) == (
+    "Tensors must have same number of dimensions: got 2 and 3"
+)
+assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
+# sphinx_gallery_end_ignore
+
+# %%
+# Give the smaller one the missing dimension: ``token[:, None]`` for a class token. Losses have no dimension to join along:
+# ``torch.stack`` makes a new one.
+
 rows = [torch.ones(3), torch.ones(3)]
 print(torch.stack(losses))
 print("cat:  ", tuple(torch.cat(rows).shape))
@@ -317,11 +331,6 @@ print("stack:", tuple(torch.stack(rows).shape))
 assert _said(lambda: torch.cat(losses)) == (
     "zero-dimensional tensor (at position 0) cannot be concatenated"
 )
-_token, _words = torch.ones(2, 8), torch.ones(2, 5, 8)
-assert _said(lambda: torch.cat([_token, _words], dim=1)) == (
-    "Tensors must have same number of dimensions: got 2 and 3"
-)
-assert torch.cat([_token[:, None], _words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
