@@ -213,7 +213,7 @@ for _others in gradients[1:]:
 #   is not seen in another.
 # - PyTorch 2.13 has a public name, marked as a prototype: ``with torch.autograd.graph.region_activation_memory_budget(0.5):``.
 #   Write it inside the compiled function, around everything that one graph computes. Random numbers can go wrong there too.
-# - A ``checkpoint`` inside a compiled function is respected here, as the next lines show. A checkpoint around a compiled
+# - A ``checkpoint`` inside a compiled function is respected, as the next lines show. A checkpoint around a compiled
 #   function works too.
 
 
@@ -279,7 +279,7 @@ assert _budgets == [1.0]
 # What people get wrong
 # ---------------------
 # **Setting the budget at the wrong time.** It is read when a graph is compiled. This model is compiled with 0.5, and then the
-# budget is 1 again. For another shape of input PyTorch compiles again here, with the new budget:
+# budget is 1 again. For another shape of input PyTorch compiles again, with the new budget:
 
 torch.compiler.reset()
 compiled = torch.compile(model, backend="aot_eager_decomp_partition")

@@ -6,9 +6,9 @@ Strides, contiguous tensors and view
 
    A tensor is a block of memory and a rule for where each element lies: a shape, an *offset* (the first cell), and one
    *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
-   ``expand`` and slices change the rule and move nothing. ``x.contiguous()`` copies the elements into memory in the order in
-   which you read them, or returns ``x`` itself if they lie so already. ``view`` shares memory, and raises an error if strides
-   cannot describe the new shape. Then ``x.reshape(...)`` copies instead.
+   ``expand`` and slices only change the rule. ``x.contiguous()`` copies the elements into memory in the order in
+   which you read them, or returns ``x`` itself if they lie so already. If strides cannot describe the new shape, ``view``
+   raises an error, but ``x.reshape(...)`` copies.
 """
 
 # %%
