@@ -131,7 +131,7 @@ assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0
 
 # %%
 # With ``decay=0.95``, the last 20 steps make up about two thirds of the average. A larger decay needs a longer training: with
-# 0.999, the weights of the first update still make up 74 % after 300 steps.
+# 0.999, 74 % still come from the first update after 300 steps.
 #
 # Write ``multi_avg_fn=``: by position, the second argument is a device. By hand, the update is four lines:
 

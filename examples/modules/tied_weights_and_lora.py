@@ -177,9 +177,6 @@ for _kind, _names in _kinds.items():
     assert torch.equal(_layer.weight, _before)
     _optimizer.step()
     assert torch.equal(_layer.weight, _before) == (_kind is weight_norm)
-    parametrize.remove_parametrizations(_layer, "weight")
-    assert [n for n, _ in _layer.named_parameters()] == ["weight"]
-    assert _layer.weight.is_leaf and (_layer.weight is _weight) == _kept
 _layer = nn.Linear(3, 2)
 parametrize.register_parametrization(_layer, "weight", nn.Softplus())
 _raised = []
@@ -226,8 +223,6 @@ assert torch.equal(layer.weight, _before) and (_before - 2).abs().max() < 1e-5
 # %%
 # Without one, assigning raises *does not implement right_inverse*. ``weight_norm`` makes two new parameters, and an optimizer
 # that was made before does not train them.
-#
-# After ``parametrize.remove_parametrizations(layer, "weight")``, the weight is a leaf again.
 
 # %%
 # LoRA from scratch

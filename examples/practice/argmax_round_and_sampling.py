@@ -89,7 +89,7 @@ assert _falls[0].min() < 2 * _falls[1].min()
 # sphinx_gallery_end_ignore
 
 # %%
-# The slope is 0 on both sides of the jump, so it gives no direction, and autograd does not even record it. Another parameter,
+# The slope is 0 on both sides of the jump, so it gives no direction, and autograd leaves it out. Another parameter,
 # ``width``, is rounded to a whole number. Neither learns:
 
 width = torch.tensor(2.6, requires_grad=True)
@@ -449,6 +449,7 @@ assert _level == 3 and torch.autograd.grad(_level, _last)[0] == 1
 # - ``x > t``: ``torch.sigmoid((x - t) / tau)``.
 # - ``topk`` as a mask: straight-through, with
 #   ``hard = torch.zeros_like(soft).scatter(-1, soft.topk(k).indices, 1.0)``.
+# - The ranks of a one-dimensional ``x``: ``torch.sigmoid((x[:, None] - x) / tau).sum(1) - 0.5``.
 # - ``grid_sample`` with ``mode="nearest"``: ``mode="bilinear"`` has a gradient for the grid. The gradient for the image is
 #   there with both.
 # - ``histc`` (asked in `the forum <https://discuss.pytorch.org/t/differentiable-torch-histc/25865>`__): with equally spaced
@@ -478,6 +479,10 @@ for _point in (0.1, 1.3, 2.9):
     _shares = soft_histogram(torch.tensor([_point]), torch.arange(4.0))
     assert (_shares > 0).sum() == 2 and _shares.argmax() == round(_point)
 _s = torch.tensor([0.2, 1.7, 1.1, -0.5], requires_grad=True)
+_ranks = torch.sigmoid((_s[:, None] - _s) / 0.01).sum(1) - 0.5
+assert torch.allclose(_ranks, _s.argsort().argsort().float(), atol=1e-3)
+_ranks = torch.sigmoid((_s[:, None] - _s) / 1.0).sum(1) - 0.5
+assert torch.autograd.grad(_ranks[0], _s)[0].all()
 _soft = _s.softmax(-1)
 _hard = torch.zeros_like(_soft).scatter(-1, _soft.topk(2).indices, 1.0)
 _mask = _hard + (_soft - _soft.detach())

@@ -600,8 +600,7 @@ tabulate_generator_steps()
 # ``d_loss.backward()`` raises ``element 0 of tensors does not require grad``. Without ``detach()``, it raises nothing, and
 # ``D`` stops learning. ``no_grad`` around ``D`` raises that error, too.
 #
-# ``D.requires_grad_(True)`` also unfreezes layers of ``D`` that you froze on purpose. For ``inputs=``, pass only parameters
-# that require grad. Others raise an error.
+# ``D.requires_grad_(True)`` also unfreezes layers of ``D`` that you froze on purpose.
 
 # %%
 # **g_loss before the step of D.** The optimizer of ``D`` writes to weights that the graph of ``g_loss`` has saved:

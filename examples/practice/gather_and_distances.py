@@ -382,9 +382,8 @@ for count in (25, 26):
 # %%
 # Before PyTorch 2.14, ``cdist`` without the matrix form has no second derivative: a gradient penalty raises an error.
 #
-# ``float64`` makes the error small. Subtracting the same center from ``x`` and ``y`` changes no distance and makes it
-# smaller. For 300 random points around 0 with 64 coordinates, the default was right to five digits. With two coordinates
-# it was not: some points are close to each other.
+# ``float64`` makes the error small. Subtracting the same center from ``x`` and ``y`` changes no distance, but makes the error
+# smaller.
 
 far = torch.randn(300, 64) + 10
 near = far + 0.001 * torch.randn(300, 64)

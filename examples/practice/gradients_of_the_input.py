@@ -616,11 +616,11 @@ assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf:
-# ``x = (x + 0.05 * x.grad.sign()).detach().requires_grad_()``. (PGD also clips ``x`` to a range around the image.)
+# (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf: ``x = (x + 0.05 *
+# x.grad.sign()).detach().requires_grad_()``.
 #
-# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its own
-# to them. ``torch.autograd.grad(score, x)`` leaves ``.grad`` alone. (Before you train on, also call ``model.train()``.)
+# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its
+# own to them. So use ``torch.autograd.grad(score, x)``, which leaves ``.grad`` alone.
 #
 # **The probability instead of the score.** Where the network is sure, ``softmax`` is flat. This code makes the last two
 # mistakes:

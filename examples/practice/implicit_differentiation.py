@@ -435,8 +435,6 @@ assert torch.autograd.gradgradcheck(torch.linalg.solve, (_A, _b))
 #      - the hook, with an iteration in backward
 #    * - second derivatives
 #      - record the loop, or a Function that passes ``gradgradcheck``
-#    * - no time for a solve in backward
-#      - one recorded step, after you measured its error
 #    * - a linear system
 #      - ``torch.linalg.solve``: its backward is a solve with the conjugate transpose
 #    * - a large residual, or a singular ``J``
@@ -583,7 +581,7 @@ assert torch.allclose(z, _cold, atol=1e-7)
 # sphinx_gallery_end_ignore
 
 # %%
-# The second gradient is the one-step gradient.
+# The second is the one-step gradient.
 
 # %%
 # **The solver has not converged.** Then the implicit gradient is wrong too, without a message:

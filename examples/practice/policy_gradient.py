@@ -307,10 +307,9 @@ assert (_whole - _kl).abs().min() > 0.1
 # and stays as likely (`pytorch#10943 <https://github.com/pytorch/pytorch/issues/10943>`__). So for a weighted ``log_prob``,
 # detach the action, or call ``sample()``. Keep its gradient in an entropy bonus, as in soft actor-critic.
 #
-# Only to act, without learning, ``sample()`` is enough (asked in `robomimic#204
-# <https://github.com/ARISE-Initiative/robomimic/issues/204>`__). In a VAE it is a silent mistake: all that the encoder gets is
-# the gradient of ``kl_divergence``. Not every distribution has ``rsample()``: ``Categorical`` raises a
-# ``NotImplementedError`` without a message. See :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`.
+# In a VAE, ``sample()`` is a silent mistake: all that the encoder gets is the gradient of ``kl_divergence``. Some
+# distributions lack ``rsample()``: ``Categorical`` raises a ``NotImplementedError`` without a message. See
+# :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`.
 
 # %%
 # exp(logp - logp.detach())

@@ -107,9 +107,9 @@ assert not torch.equal(*_masks)
 # Why: backward is recorded at the first call
 # -------------------------------------------
 # ``torch.compile`` follows your function once with tensors that have no values, and records its operations. AOTAutograd, a
-# part of it, derives the backward from that record. Later calls with inputs of the same kind run these two graphs, forward and
-# backward, and not your Python code. Autograd gets one node, ``CompiledFunctionBackward``, which runs the second graph. (A
-# result that is a view of another result has a view node, too.)
+# part of it, derives the backward from that record. Later calls with inputs of the same kind run these two graphs, forward
+# and backward, instead of your Python code. Autograd gets one node, ``CompiledFunctionBackward``, which runs the second
+# graph.
 #
 # This page uses ``backend="aot_eager"``, which stops there and needs no compiler. The default backend goes on, and makes
 # kernels of the graphs; its dropout draws other numbers from the same seed. With ``backend="eager"`` there is no AOTAutograd,
@@ -599,7 +599,7 @@ value.backward()
 #
 # .. solution::
 #
-# Compile two functions. Each has a node of its own, and the features between them are an ordinary result.
+# Compile two functions. Each has its own node, and the features between them are an ordinary result.
 
 torch.manual_seed(0)
 net = Net()

@@ -138,6 +138,23 @@ torch.manual_seed(0)
 x, y = torch.randn(2, 8, 4), torch.randn(2, 8, 1)  # 8 samples for each process
 
 
+def alone(rank):
+    net = nn.Linear(4, 1)
+    mse_loss(net(x[rank]), y[rank]).backward()
+    return net.weight.grad
+
+
+def with_ddp(rank):
+    net = nn.Linear(4, 1)
+    model = DistributedDataParallel(net)
+    mse_loss(model(x[rank]), y[rank]).backward()
+    return net.weight.grad
+
+
+# figure: Bars for the gradients of four weights. Process 0 and process 1 alone have different ones. With DDP both have one and
+#   the same, half-way between.
+plot_gradients(run_in_two_processes(alone), run_in_two_processes(with_ddp))
+
 # sphinx_gallery_start_ignore
 import re
 import socket
@@ -168,27 +185,6 @@ with tempfile.TemporaryDirectory() as _folder:
     start_processes(_as_torchrun_does, _where, 2, start_method="fork")
     _first, _second = (torch.load(f"{_folder}/{_rank}") for _rank in range(2))
 assert _first[0] == "0" and _second[0] == "1" and _first[1:] == _second[1:]
-# sphinx_gallery_end_ignore
-
-
-def alone(rank):
-    net = nn.Linear(4, 1)
-    mse_loss(net(x[rank]), y[rank]).backward()
-    return net.weight.grad
-
-
-def with_ddp(rank):
-    net = nn.Linear(4, 1)
-    model = DistributedDataParallel(net)
-    mse_loss(model(x[rank]), y[rank]).backward()
-    return net.weight.grad
-
-
-# figure: Bars for the gradients of four weights. Process 0 and process 1 alone have different ones. With DDP both have one and
-#   the same, half-way between.
-plot_gradients(run_in_two_processes(alone), run_in_two_processes(with_ddp))
-
-# sphinx_gallery_start_ignore
 _alone, _ddp = run_in_two_processes(alone), run_in_two_processes(with_ddp)
 assert torch.equal(*_ddp) and torch.allclose(sum(_alone) / 2, _ddp[0])
 assert ((_alone[0] - _alone[1]).abs() > 0.05).all()
@@ -697,8 +693,7 @@ table.rename_axis(columns="pattern")
 # %%
 # - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward. After two backwards,
 #   only the gradients of the first are averaged (asked in `pytorch#47260
-#   <https://github.com/pytorch/pytorch/issues/47260>`__). Backward from one of two heads, then from the other, raised *marked
-#   as ready twice*.
+#   <https://github.com/pytorch/pytorch/issues/47260>`__).
 # - **Call the wrapper, and keep it.** ``model.module`` is your own module, and DDP misses that it runs. If the wrapper is
 #   deleted before ``backward()``, nothing is averaged.
 # - ``torch.autograd.grad`` leaves ``.grad`` alone, so DDP's hooks do not run. Average its result yourself: take ``grad =
@@ -958,8 +953,6 @@ table.rename_axis(columns="pattern")
 # bias. Zero times the output gives it a gradient of zero. Without a bias in the last layer, the penalty alone is averaged.
 #
 # A penalty on the gradients of the *weights* is averaged too, but each process computes it from its own gradients.
-# ``loss.backward(create_graph=True)`` raised ``a leaf Variable that requires grad is being used in an in-place operation``
-# (asked in `pytorch#63812 <https://github.com/pytorch/pytorch/issues/63812>`__).
 
 # %%
 # Communication hooks
@@ -1039,7 +1032,6 @@ for _said, _sent in run_in_two_processes(_refused):
 # sphinx_gallery_end_ignore
 
 # %%
-# DDP refuses a hook that has no parameter called ``bucket``, and a second hook for the same model.
 
 # %%
 # What people get wrong

@@ -596,7 +596,6 @@ assert torch.allclose(_x.grad, 2 * (w * _x - _y) * w)
 # IterableDataset: a stream
 # -------------------------
 # For data without an index, such as lines from a socket, write an ``IterableDataset``. It needs only ``__iter__``.
-# ``shuffle=True`` raises an error.
 
 from torch.utils.data import IterableDataset
 

@@ -472,7 +472,7 @@ assert _raised == ["expected dtype float for `end` but got dtype double"]
 # <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer learns. So
 # make the optimizer last.
 #
-# A tensor that is not a leaf is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
+# A computed tensor is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
 # <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
 #
 # **A group with a wrong key.** The optimizer stores the key but ignores it:
