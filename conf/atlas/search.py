@@ -11,7 +11,8 @@ is typed or pasted is answered below the box. ``.. all-pages::`` is that list.
 The groups are in ``examples/pages.toml``. What people say of a page stands in the page, as main index entries, and goes from
 there into the search and into this list. A filter stands above it; without scripts the groups can be unfolded.
 
-Code is not searched word by word: the names of PyTorch that it uses come from ``names``, its messages from its outputs.
+Code is not searched word by word: the names of PyTorch that it uses come from ``names``, others from its imports, its messages
+from its outputs.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def pasted(site: Path) -> Iterator[tuple[str, str]]:
             yield page.address, other
             yield page.address, f"{name}: {other}"
             yield page.address, pastes.traceback(name, other, chance)
-            yield page.address, f"{LOG}{pastes.traceback(name, other, chance)}\n{LOG}{INPUTS['launcher']}"
+        yield page.address, f"{LOG}{pastes.traceback(name, other, chance)}\n{LOG}{INPUTS['launcher']}"
 
 
 def test_messages_with_names_and_shapes_of_a_readers_own(engine: Page, site: Path) -> None:
