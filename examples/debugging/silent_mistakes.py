@@ -10,8 +10,8 @@ Silent mistakes: wrong numbers and no error
 .. in-short::
 
    An operation that is possible, but different from the one you meant, raises no error. Find your symptom in the table. Then
-   write an assert on the line where you first rely on something: ``assert prediction.shape == target.shape``. (``python -O``
-   skips asserts.)
+   write an assert on the line where you first rely on something: ``assert prediction.shape == target.shape``. ``python -O``
+   skips asserts.
 """
 
 # %%

@@ -359,8 +359,7 @@ class Tensor:
         return Tensor(y, (self,), lambda g: (g * (1 - y * y),))
 
     def sum(self):
-        ones = np.ones_like(self.data)
-        return Tensor(self.data.sum(), (self,), lambda g: (g * ones,))
+        return Tensor(self.data.sum(), (self,), lambda g: (np.full_like(self.data, g),))
 
 
 # %%

@@ -141,7 +141,7 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own cell. A slice
 # has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The weight
 # of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, although the images are in the
-# default layout:
+# default layout. Inside ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the strides that arrive.
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -179,6 +179,10 @@ for _dense in (
 ):
     _dense.requires_grad_().sum().abs().backward()
     assert _dense.grad.stride() == _dense.stride()
+_relaxed = torch.zeros(4, 3).t().requires_grad_()
+with torch.autograd.enforce_grad_layout_policy(False):
+    (_relaxed * factors).sum().backward()
+assert _relaxed.grad.stride() == (4, 1) != _relaxed.stride()
 # sphinx_gallery_end_ignore
 
 # %%

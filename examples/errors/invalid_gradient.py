@@ -77,6 +77,7 @@ def _message(call):
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 45 55
 #
 #    * - the message names
 #      - look at

@@ -73,6 +73,7 @@ assert raised == [message.replace("element 0", "element 1")]
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 50 50
 #
 #    * - the traceback has
 #      - cause

@@ -156,6 +156,7 @@ assert not _said(_Noisy.apply, x, nondet_tol=1e-6)
 #
 # .. list-table::
 #    :header-rows: 1
+#    :widths: 50 50
 #
 #    * - you see
 #      - cause
