@@ -150,7 +150,7 @@ window.atlasSearch = (() => {
   const NAME = /(?<![\w.])[\w.]*(?:Error|Warning|Exception): /, BEFORE = /^[\s>│|]*(?:E  +|\[[\w.: ]+\]:?)?[\s│|]*|[\s│|]+$/g;
   const linesOf = paste => paste.split(/[\n⏎]|(?=(?<![\w.])[\w.]*(?:Error|Warning|Exception): )/)
     .map(line => line.slice(0, 1000).replace(BEFORE, "")).filter(Boolean);
-  const LAUNCHERS = /CalledProcessError|ChildFailedError|resource_tracker/; // that another program ended, and not why
+  const LAUNCHERS = /CalledProcessError|ChildFailedError|resource_tracker|leaked semaphore/; // that another program ended, and not why
   const SHORT = 5; // pairs
   // The message of a paste that says most, with its page: each line is tried, and each two, for a long one may be broken.
   const explain = lines => {
@@ -169,8 +169,8 @@ window.atlasSearch = (() => {
         const covered = Math.max((size < 3 ? 0.8 : 1) * times / size, 0.95 * times / asked.size) + times / 100;
         if (covered <= 0.6) continue;
         // of two that raise it, the one that calls it its own; many lessons raise a message that a page about errors explains
-        const isNamed = likeSymptoms(line).some(([about, likeness]) => about === page && likeness > 0.9);
-        const value = (covered + isNamed / 100) * (page in fixes ? 1 : 0.7) - number / 1e6;
+        const isNamed = pages[page][1].startsWith(line.slice(0, 40)) || likeSymptoms(line).some(([about, likeness]) => about === page && likeness > 0.9);
+        const value = (covered + isNamed / 100) * (isNamed || page in fixes ? 1 : 0.7) - number / 1e6;
         if (value > (best?.value ?? 0)) best = { page, part, value, line };
       }
     }
@@ -183,7 +183,7 @@ window.atlasSearch = (() => {
   // Beside a card, fewer pages are enough. `isUnknown`: it has the name of an error, and no page explains it.
   const find = (query, most = 12) => {
     const lines = linesOf(query), errors = lines.filter(line => NAME.test(line) && !LAUNCHERS.test(line));
-    const card = explain(lines), isUnknown = !card && errors.length > 0;
+    const card = explain(lines.filter(line => !LAUNCHERS.test(line))), isUnknown = !card && errors.length > 0;
     const asked = card ? card.line : isUnknown ? errors.join(" ").replaceAll(new RegExp(NAME, "g"), "") : query;
     const { results, stands } = rank(asked.slice(0, 400));
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);

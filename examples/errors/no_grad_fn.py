@@ -80,10 +80,10 @@ assert raised == [message.replace("element 0", "element 1")]
 #    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
 #      - the forward pass, as below
 #    * - ``backward`` of a custom Function, or a hook
-#      - nothing is recorded there: see *Inside of a Function*
+#      - nothing is recorded there: see the fix for a Function
 #    * - a ``closure`` that ``optimizer.step()`` calls
 #      - the ``step`` of that optimizer runs without recording: as in a Function
-#    * - the warning *None of the inputs have requires_grad=True* before it
+#    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`, see below
 #    * - ``CalledProcessError`` or ``ChildFailedError`` after it
 #      - none: the launcher reports that your program has ended

@@ -6,7 +6,6 @@ Custom Function under torch.func: vmap and jvp
    ! single: In order to use an autograd.Function with functorch transforms
    ! single: it must override the setup_context staticmethod
    ! single: You tried to vmap over my Function, but it does not have vmap support
-   ! single: You must implement the jvp function for custom autograd.Function
    ! single: vmap over flash attention or mamba
 
 .. in-short::
@@ -66,123 +65,6 @@ assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch
 
 # %%
 # Each row is the gradient of one example with its own factor, and you wrote no loop.
-
-# %%
-# In order to use an autograd.Function with functorch transforms
-# --------------------------------------------------------------
-# This message comes first, if your ``forward`` has ``ctx`` as an argument. The same Function works with ``loss.backward()``:
-
-
-class OldSwish(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * torch.sigmoid(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        sigma = torch.sigmoid(x)
-        return gradient * sigma * (1 + x * (1 - sigma))
-
-
-x = torch.tensor([0.0, 1.0, 2.0])
-try:
-    grad(lambda x: OldSwish.apply(x).sum())(x)
-except RuntimeError as error:
-    message = str(error)
-    print("RuntimeError:", message)
-
-# sphinx_gallery_start_ignore
-assert message.startswith("In order to use an autograd.Function with functorch")
-assert "it must override the setup_context staticmethod" in message
-# sphinx_gallery_end_ignore
-
-# %%
-# Split ``forward`` in two. ``backward`` stays:
-
-
-class Swish(OldSwish):
-    @staticmethod
-    def forward(x):
-        return x * torch.sigmoid(x)
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-
-
-print(grad(lambda x: Swish.apply(x).sum())(x))
-
-# sphinx_gallery_start_ignore
-from torch.utils.checkpoint import checkpoint
-
-_right = grad(lambda x: torch.nn.functional.silu(x).sum())(x)
-assert torch.allclose(grad(lambda x: Swish.apply(x).sum())(x), _right)
-
-
-def _says(call, *inputs):
-    try:
-        call(*inputs)
-    except (RuntimeError, TypeError) as error:
-        return str(error)
-    return None
-
-
-class _OnlyRule(OldSwish):
-    generate_vmap_rule = True
-
-
-class _Half(Swish):  # setup_context, and forward still with ctx
-    @staticmethod
-    def forward(ctx, x):
-        return x * torch.sigmoid(x)
-
-
-class _OtherHalf(torch.autograd.Function):  # forward without ctx, and no setup_context
-    forward = Swish.forward
-
-
-assert _says(vmap(_OnlyRule.apply), x) == message
-assert _says(_Half.apply, x) == "missing a required argument: 'x'"
-assert "takes 1 positional argument but 2 were given" in _says(_OtherHalf.apply, x)
-_jacobian = torch.autograd.functional.jacobian(OldSwish.apply, x)
-assert torch.allclose(_jacobian, torch.diag(_right))
-_reentrant = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=True).sum())
-assert _says(_reentrant, x) == message
-
-
-class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor as output
-    @staticmethod
-    def forward(x, slope):
-        factor = torch.where(x > 1, 1.0, slope)
-        return x * factor, factor
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.slope = inputs[1]
-        ctx.save_for_backward(output[1])
-
-    @staticmethod
-    def backward(ctx, gradient, _):
-        return gradient * ctx.saved_tensors[0], None
-
-
-_slopes = grad(lambda x: _Leaky.apply(x, 0.1)[0].sum())(x)
-assert torch.allclose(_slopes, torch.tensor([0.1, 0.1, 1.0]))
-# sphinx_gallery_end_ignore
-
-# %%
-# - Change both. Only ``setup_context`` raises *missing a required argument: 'x'*, only ``forward`` *takes 1 positional argument
-#   but 2 were given*.
-# - A number becomes an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. A tensor that ``forward`` computes for
-#   ``backward`` must be a second output.
-# - **The Function is not yours**, as in flash attention, mamba, or ``checkpoint`` with ``use_reentrant=True``: use
-#   ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample.
-#
-# The next messages are *You tried to vmap over Swish, but it does not have vmap support* and *You must implement the jvp
-# function*. They are about the rules below. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for
-# ``hessian``.
 
 # %%
 # Which transform needs which rule
@@ -641,6 +523,123 @@ assert _speed(x).tolist() == [1, 2] and (not _in_213 or _fast(x).tolist() == [0,
 # In a training step that you compile, call the operator itself. If ``v`` requires grad, ``torch.compile(..., fullgraph=True)``
 # refuses ``Wrapped.apply(v, 0) * 2``, since ``Wrapped`` has a ``jvp``: *Unsupported custom jvp*. Without ``fullgraph=True`` it
 # becomes more than one graph, and its gradient is right. But a compiled ``jvp`` of ``Wrapped`` is silently 0 in PyTorch 2.13.
+
+# %%
+# In order to use an autograd.Function with functorch transforms
+# --------------------------------------------------------------
+# This message comes first, if your ``forward`` has ``ctx`` as an argument. The same Function works with ``loss.backward()``:
+
+
+class OldSwish(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        sigma = torch.sigmoid(x)
+        return gradient * sigma * (1 + x * (1 - sigma))
+
+
+points = torch.tensor([0.0, 1.0, 2.0])
+try:
+    grad(lambda x: OldSwish.apply(x).sum())(points)
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert message.startswith("In order to use an autograd.Function with functorch")
+assert "it must override the setup_context staticmethod" in message
+# sphinx_gallery_end_ignore
+
+# %%
+# Split ``forward`` in two. ``backward`` stays:
+
+
+class Swish(OldSwish):
+    @staticmethod
+    def forward(x):
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+
+print(grad(lambda x: Swish.apply(x).sum())(points))
+
+# sphinx_gallery_start_ignore
+from torch.utils.checkpoint import checkpoint
+
+_right = grad(lambda x: torch.nn.functional.silu(x).sum())(points)
+assert torch.allclose(grad(lambda x: Swish.apply(x).sum())(points), _right)
+
+
+def _says(call, *inputs):
+    try:
+        call(*inputs)
+    except (RuntimeError, TypeError) as error:
+        return str(error)
+    return None
+
+
+class _OnlyRule(OldSwish):
+    generate_vmap_rule = True
+
+
+class _Half(Swish):  # setup_context, and forward still with ctx
+    @staticmethod
+    def forward(ctx, x):
+        return x * torch.sigmoid(x)
+
+
+class _OtherHalf(torch.autograd.Function):  # forward without ctx, and no setup_context
+    forward = Swish.forward
+
+
+assert _says(vmap(_OnlyRule.apply), points) == message
+assert _says(_Half.apply, points) == "missing a required argument: 'x'"
+assert "takes 1 positional argument but 2 were given" in _says(_OtherHalf.apply, points)
+_jacobian = torch.autograd.functional.jacobian(OldSwish.apply, points)
+assert torch.allclose(_jacobian, torch.diag(_right))
+_reentrant = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=True).sum())
+assert _says(_reentrant, points) == message
+
+
+class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor as output
+    @staticmethod
+    def forward(x, slope):
+        factor = torch.where(x > 1, 1.0, slope)
+        return x * factor, factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.slope = inputs[1]
+        ctx.save_for_backward(output[1])
+
+    @staticmethod
+    def backward(ctx, gradient, _):
+        return gradient * ctx.saved_tensors[0], None
+
+
+_slopes = grad(lambda x: _Leaky.apply(x, 0.1)[0].sum())(points)
+assert torch.allclose(_slopes, torch.tensor([0.1, 0.1, 1.0]))
+# sphinx_gallery_end_ignore
+
+# %%
+# - Change both. Only ``setup_context`` raises *missing a required argument: 'x'*, only ``forward`` *takes 1 positional argument
+#   but 2 were given*.
+# - A number becomes an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. A tensor that ``forward`` computes for
+#   ``backward`` must be a second output.
+# - **The Function is not yours**, as in flash attention, mamba, or ``checkpoint`` with ``use_reentrant=True``: use
+#   ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample.
+#
+# The next messages are *You tried to vmap over Swish, but it does not have vmap support* and *You must implement the jvp
+# function*. They are about the rules above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for
+# ``hessian``.
 
 # %%
 # What people get wrong
