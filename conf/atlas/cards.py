@@ -160,7 +160,7 @@ def _list_texts(node: nodes.Node) -> Iterator[tuple[str, str]]:
 
 
 class card_list(nodes.General, nodes.Element):
-    """The place of cards. Attributes ``kind``: the directive, or ``map`` of a chapter; ``pages``: those that it names."""
+    """The place of cards. Attributes ``kind``: the directive, or ``map`` of a chapter; ``pages``: what it names, and why."""
 
 
 class ListOfCards(SphinxDirective):
@@ -170,9 +170,10 @@ class ListOfCards(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         self.assert_has_content()
-        place = card_list(kind=self.name, pages=[line.strip() for line in self.content if line.strip()])
+        lines = [line.strip().partition(": ") for line in self.content if line.strip()]
+        place = card_list(kind=self.name, pages=[(page, why) for page, _, why in lines])
         self.set_source_info(place)
-        named = {page.partition("/")[0] for page in place["pages"]}
+        named = {page.partition("/")[0] for page, _why in place["pages"]}
         missing = [chapter for chapter in read_pages().chapters if chapter not in named]
         if self.name == "chapter-cards" and missing:
             raise self.error(f"name a page of each chapter, of {', '.join(missing)} too")
@@ -213,13 +214,13 @@ class Card:
     before: tuple[tuple[str, str], ...] = ()
 
 
-class CardLists(PageStore[list[tuple[str, list[str], int]]]):
-    """The lists of each page, as kind, pages and line; gathered: their cards."""
+class CardLists(PageStore[list[tuple[str, list[tuple[str, str]], int]]]):
+    """The lists of each page, as kind, pages with why to read each, and line; gathered: their cards."""
 
     name = "card-lists"
     after = (CardFacts,)
 
-    def collect(self, app: Sphinx, document: nodes.document) -> list[tuple[str, list[str], int]] | None:
+    def collect(self, app: Sphinx, document: nodes.document) -> list[tuple[str, list[tuple[str, str]], int]] | None:
         return [(place["kind"], place["pages"], place.line or 0) for place in document.findall(card_list)] or None
 
     def gather(self, app: Sphinx, env: BuildEnvironment) -> dict[str, list[list[Card]]]:
@@ -228,8 +229,8 @@ class CardLists(PageStore[list[tuple[str, list[str], int]]]):
         make = {"chapter-cards": make_chapter_cards, "learning-path": make_path}
         return {
             page: [
-                list(make[kind](env, names) if kind in make else make_map(env, page, order))
-                for kind, names, _line in lists
+                list(make[kind](env, pages) if kind in make else make_map(env, page, order))
+                for kind, pages, _line in lists
             ]
             for page, lists in self.facts(env).items()
         }
@@ -246,18 +247,18 @@ def make_map(env: BuildEnvironment, chapter: str, order: dict[str, int]) -> Iter
         yield Card(page, env.titles[page].astext(), facts, format_duration(facts.minutes), before)
 
 
-def make_path(env: BuildEnvironment, names: list[str]) -> Iterator[Card]:
+def make_path(env: BuildEnvironment, pages: list[tuple[str, str]]) -> Iterator[Card]:
     known = CardFacts.facts(env)
-    for page, _, why in (f"gallery/{name}".partition(": ") for name in names):
+    for page, why in ((f"gallery/{name}", why) for name, why in pages):
         if page in known:
             facts = replace(known[page], answer=why or known[page].answer)
             yield Card(page, env.titles[page].astext(), facts, format_duration(facts.minutes))
 
 
-def make_chapter_cards(env: BuildEnvironment, names: list[str]) -> Iterator[Card]:
+def make_chapter_cards(env: BuildEnvironment, pages: list[tuple[str, str]]) -> Iterator[Card]:
     """Of each chapter its first page, with the picture of the page that is named."""
     known = CardFacts.facts(env)
-    for name in names:
+    for name, _why in pages:
         chapter, pictured = f"gallery/{name.partition('/')[0]}/index", known.get(f"gallery/{name}")
         if chapter in known and pictured:
             facts = replace(known[chapter], picture=pictured.picture, look=pictured.look, varies=pictured.varies)
@@ -314,8 +315,8 @@ def format_size(minutes: list[int]) -> str:
 def check_lists(app: Sphinx, env: BuildEnvironment) -> None:
     """Each page that is named exists, and stands in a list once. Connected to ``env-check-consistency``."""
     for page, lists in CardLists.facts(env).items():
-        for kind, said, line in lists:
-            names = [name.partition(": ")[0] for name in said]
+        for kind, pages, line in lists:
+            names = [name for name, _why in pages]
             for number, name in enumerate(names):
                 if f"gallery/{name}" not in env.found_docs:
                     logger.error("%s: there is no page %s", kind, name, location=(page, line))
