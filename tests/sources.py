@@ -5,10 +5,13 @@ That the built site has these pages and no others is a test of its own, ``site/t
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
+#: The version of PyTorch that the site is built with.
+PINNED = re.search(r"^torch==(\S+)", (ROOT / "requirements.txt").read_text(encoding="utf-8"), re.MULTILINE)[1]
 #: What Sphinx adds without a source.
 GENERATED = frozenset({"404.html", "figure.html", "genindex.html"})
 

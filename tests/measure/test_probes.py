@@ -17,12 +17,11 @@ import pytest
 import torch
 
 import versions
-from sources import ROOT
+from sources import PINNED, ROOT
 from versions import SUBJECTS, Probe, read_probes, spell_out
 
 PROBES = read_probes()
 DATA = json.loads(versions.DATA.read_text(encoding="utf-8"))
-PINNED = re.search(r"^torch==(\S+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[1]
 HERE = torch.__version__.partition("+")[0]
 EXPLAINED = tomllib.loads(versions.DATA.with_suffix(".toml").read_text(encoding="utf-8"))["change"]
 
