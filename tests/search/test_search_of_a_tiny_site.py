@@ -101,6 +101,10 @@ def test_a_page_has_its_title_its_lead_and_its_parts(built: Build) -> None:
     assert heading == "Über-long heading" and f'id="{anchor}"' in text_of(built, address)
 
 
+def test_a_lead_without_a_space_is_cut(built: Build) -> None:
+    assert page(built, "chinese.html")[2] == ("没有空格的中文句子" * 20)[:95] + " …"
+
+
 def test_a_page_about_an_error_brings_its_message_and_its_fix(built: Build) -> None:
     found = index(built)
     number = [page[0] for page in found["pages"]].index(ADDRESS)
@@ -110,6 +114,10 @@ def test_a_page_about_an_error_brings_its_message_and_its_fix(built: Build) -> N
         ["grad can be implicitly created only for scalar outputs"],
         ["grad can be created for scalars alone, and for nothing else"],
     ]
+
+
+def test_the_page_of_the_search_is_not_in_it(built: Build) -> None:
+    assert not [page for page in index(built)["pages"] if page[0] == "search.html"]
 
 
 def test_a_page_of_the_real_site_is_in_one_group() -> None:
@@ -154,3 +162,9 @@ def test_an_edit_of_some_pages_is_found_and_the_rest_is_kept(built: Build) -> No
 def test_nothing_is_left_of_sphinxs_search(built: Build) -> None:
     assert not (built.out / "searchindex.js").exists()
     assert "sphinx_highlight" not in text_of(built, "leaves.html")
+
+
+def test_without_javascript_a_box_leads_to_the_list(built: Build) -> None:
+    box = text_of(built, "search.html")
+    assert '<form class="search-here" role="search" action="' in box and 'name="q"' in box
+    assert ">Leaves</a>" in box
