@@ -147,9 +147,8 @@ window.atlasSearch = (() => {
     return { page, part, size: own.size, isPythons: PYTHONS.test(text) };
   });
   // A paste in lines. One with the name of an error begins with it; ranks, borders and marks of a test are left out.
-  const NAME = /(?<![\w.])[\w.]*(?:Error|Warning|Exception): /, BEFORE = /^[\s>│|]*(?:E  +|\[[\w.: ]+\]:?)?[\s│|]*|[\s│|]+$/g;
-  const linesOf = paste => paste.split(/[\n⏎]|(?=(?<![\w.])[\w.]*(?:Error|Warning|Exception): )/)
-    .map(line => line.slice(0, 1000).replace(BEFORE, "")).filter(Boolean);
+  const NAME = /(?<![\w.])[\w.]*(?:Error|Warning|Exception): /, LINES = new RegExp(`[\n⏎]|(?=${NAME.source})`), BEFORE = /^[\s>│|]*(?:E  +|\[[\w.: ]+\]:?)?[\s│|]*|[\s│|]+$/g;
+  const linesOf = paste => paste.split(LINES).map(line => line.slice(0, 1000).replace(BEFORE, "")).filter(Boolean);
   const LAUNCHERS = /CalledProcessError|ChildFailedError|resource_tracker|leaked semaphore/; // that another program ended, and not why
   const SHORT = 5; // pairs
   // The message of a paste that says most, with its page: each line is tried, and each two, for a long one may be broken.
@@ -160,6 +159,7 @@ window.atlasSearch = (() => {
       const asked = pairs(fixed(line).slice(0, 80)), common = new Map();
       for (const pair of asked) for (const number of having.get(pair) ?? []) common.set(number, (common.get(number) ?? 0) + 1);
       const beginning = having.get([...asked][0]) ?? [];
+      const named = new Set(common.size ? likeSymptoms(line).filter(([, likeness]) => likeness > 0.9).map(([page]) => page) : []);
       for (const [number, times] of common) {
         const { page, part, size, isPythons } = templates[number];
         // all of a message of Python; a few words are enough if they begin a line, or are most of it
@@ -169,7 +169,7 @@ window.atlasSearch = (() => {
         const covered = Math.max((size < 3 ? 0.8 : 1) * times / size, 0.95 * times / asked.size) + times / 100;
         if (covered <= 0.6) continue;
         // of two that raise it, the one that calls it its own; many lessons raise a message that a page about errors explains
-        const isNamed = pages[page][1].startsWith(line.slice(0, 40)) || likeSymptoms(line).some(([about, likeness]) => about === page && likeness > 0.9);
+        const isNamed = named.has(page) || pages[page][1].startsWith(line.slice(0, 40));
         const value = (covered + isNamed / 100) * (isNamed || page in fixes ? 1 : 0.7) - number / 1e6;
         if (value > (best?.value ?? 0)) best = { page, part, value, line };
       }
@@ -182,9 +182,9 @@ window.atlasSearch = (() => {
   // A card for what looks like a message, and pages with their sections. `stands`: the words to mark, with their weight.
   // Beside a card, fewer pages are enough. `isUnknown`: it has the name of an error, and no page explains it.
   const find = (query, most = 12) => {
-    const lines = linesOf(query), errors = lines.filter(line => NAME.test(line) && !LAUNCHERS.test(line));
-    const card = explain(lines.filter(line => !LAUNCHERS.test(line))), isUnknown = !card && errors.length > 0;
-    const asked = card ? card.line : isUnknown ? errors.join(" ").replaceAll(new RegExp(NAME, "g"), "") : query;
+    const lines = linesOf(query).filter(line => !LAUNCHERS.test(line)), errors = lines.filter(line => NAME.test(line));
+    const card = explain(lines), isUnknown = !card && errors.length > 0;
+    const asked = card ? card.line : isUnknown ? errors.map(line => line.replace(NAME, "")).join(" ") : query;
     const { results, stands } = rank(asked.slice(0, 400));
     const shown = results.filter(({ page }) => page !== card?.page).slice(0, card ? Math.min(most, 5) : most);
     return { card, isUnknown, stands, results: shown.map(result => ({ ...result, section: sectionOf(result.page, stands, query) })) };
