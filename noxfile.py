@@ -24,8 +24,8 @@ sys.path.insert(0, str(ROOT / "conf"))
 
 import up_to_date
 
-HOME = ROOT / ".nox" / "site"
-INSTALLED = HOME / "requirements.sha256"  # what is installed there
+#: A PyTorch other than that of requirements.txt, such as 2.15.0 or ``newest``: all sessions then run in its own environment.
+TORCH = os.environ.get("ATLAS_TORCH", "")
 HTML = Path("build/html")
 DOCTREES = "build/doctrees"
 #: Processes that read and write pages: one more than cores, as one hands pages out while they are written.
@@ -37,27 +37,35 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "none"
 
 
-def install_environment(session: nox.Session) -> None:
-    """Install the shared environment if it is missing, or older than the requirements."""
+def install_environment(session: nox.Session, torch: str = TORCH) -> Path:
+    """Install the shared environment, or that of another PyTorch, if it is missing or older than the requirements.
+
+    :returns: the folder of its programs.
+    """
     if not os.access(ROOT, os.W_OK):
         session.error(f"Nothing can be written to {ROOT}: a build needs .nox, build and docs/gallery. Copy it first.")
-    wanted = hashlib.sha256((ROOT / "requirements.txt").read_bytes() + sys.version.encode()).hexdigest()
-    if INSTALLED.is_file() and INSTALLED.read_text() == wanted:
-        return
-    shutil.rmtree(HOME, ignore_errors=True)
-    python = str(HOME / "bin" / "python")
-    session.run(sys.executable, "-m", "virtualenv", "--quiet", str(HOME), external=True)
-    session.run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", "requirements.txt", external=True)
-    # on all cores, which pip does not; 1: some packages carry files of another Python
-    session.run(python, "-m", "compileall", "-qq", "-j", "0", str(HOME), external=True, success_codes=[0, 1])
-    INSTALLED.write_text(wanted)
+    home, text = ROOT / ".nox" / (f"torch-{torch}" if torch else "site"), (ROOT / "requirements.txt").read_text()
+    if torch:
+        wish = "torch" if torch == "newest" else f"torch=={torch}"
+        text = re.sub(r"^torch==\S+", wish, text, flags=re.MULTILINE)
+    installed, wanted = home / "requirements.sha256", hashlib.sha256(text.encode() + sys.version.encode()).hexdigest()
+    if not installed.is_file() or installed.read_text() != wanted:
+        shutil.rmtree(home, ignore_errors=True)
+        python, wishes = str(home / "bin" / "python"), home / "requirements.txt"
+        session.run(sys.executable, "-m", "virtualenv", "--quiet", str(home), external=True)
+        wishes.write_text(text)
+        session.run(python, "-m", "pip", "install", "--quiet", "--no-compile", "-r", str(wishes), external=True)
+        # on all cores, which pip does not; 1: some packages carry files of another Python
+        session.run(python, "-m", "compileall", "-qq", "-j", "0", str(home), external=True, success_codes=[0, 1])
+        installed.write_text(wanted)
+    return home / "bin"
 
 
 def run_program(session: nox.Session, program: str, *arguments: str | Path) -> None:
     """Run a program of the shared environment, with the others on its path."""
-    install_environment(session)
-    path = f"{HOME / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"
-    session.run(str(HOME / "bin" / program), *map(str, arguments), env={"PATH": path}, external=True)
+    programs = install_environment(session)
+    path = f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"
+    session.run(str(programs / program), *map(str, arguments), env={"PATH": path}, external=True)
 
 
 def run_sphinx(session: nox.Session, builder: str, out: Path, *arguments: str) -> None:
@@ -163,15 +171,16 @@ def versions(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
-def repeat(session: nox.Session) -> None:
-    """Build the site twice from nothing, with other hash seeds, orders and cores, and compare every byte."""
-    run_program(session, "python", "tests/build_twice.py", *session.posargs)
+def newest(session: nox.Session) -> None:
+    """Build the site with another PyTorch, the newest or ``-- 2.15.0``, and tell what is otherwise than in build/html."""
+    torch, *options = [*session.posargs, "newest"][:1] + session.posargs[1:]
+    run_program(session, "python", "tests/newest.py", install_environment(session, torch) / "python", *options)
 
 
 @nox.session(default=False)
-def safeguards(session: nox.Session) -> None:
-    """Take each safeguard of the gallery out, in a copy, and see that a test notices."""
-    run_program(session, "python", "tests/take_out_safeguards.py", *session.posargs)
+def repeat(session: nox.Session) -> None:
+    """Build the site twice from nothing, with other hash seeds, orders and cores, and compare every byte."""
+    run_program(session, "python", "tests/build_twice.py", *session.posargs)
 
 
 @nox.session(default=False)

@@ -20,11 +20,12 @@ ROOT = Path(__file__).parents[1]
 #: What a build reads.
 SOURCES = ("conf", "docs", "examples", "requirements.txt", "noxfile.py")
 #: What else changes pages: a commit, whose date they name, and an environment installed anew.
-ALSO = (".git/logs/HEAD", ".nox/site/requirements.sha256")
+ENVIRONMENTS = ("site", f"torch-{os.environ.get('ATLAS_TORCH')}")
+ALSO = (".git/logs/HEAD", *(f".nox/{name}/requirements.sha256" for name in ENVIRONMENTS))
 #: What a build writes besides the site: these lie among the sources, and git does not know them.
 GENERATED = ("docs/gallery", "docs/reference/data")
 #: The variables that a build heeds.
-SETTINGS = ("ATLAS_COMMIT", "ATLAS_REPOSITORY", "ATLAS_SITE", "SOURCE_DATE_EPOCH")
+SETTINGS = ("ATLAS_COMMIT", "ATLAS_REPOSITORY", "ATLAS_SITE", "ATLAS_TORCH", "SOURCE_DATE_EPOCH")
 
 
 def read_sources(root: Path = ROOT) -> str:

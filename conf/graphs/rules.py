@@ -2,7 +2,7 @@
 
 A rule is Python on the operation's inputs ``a``, ``b``, ``c``, the numbers ``n``, ``m`` that it was called with, its result
 ``y`` and the gradient ``grad`` that arrives, in the order of the node's edges. Every rule is tested against autograd
-(tests/graphs/test_rules.py). No torch is needed here.
+(tests/graphs/test_rules.py). PyTorch is not imported here, only asked for its version.
 
 Of the rules that work element by element functions of JavaScript are made, for figures whose leaves can be changed. They are
 tested against PyTorch too, at ties and outside of domains.
@@ -11,13 +11,18 @@ tested against PyTorch too, at ties and outside of domains.
 from __future__ import annotations
 
 import ast
+import re
+from importlib.metadata import version
+
+#: At a bound that is a number, ``clamp`` passes no gradient from 2.14 on (pytorch#191142).
+_INSIDE = (">", "<") if tuple(map(int, re.findall(r"\d+", version("torch"))[:2])) >= (2, 14) else (">=", "<=")
 
 #: Node: (the operation, what its backward sends to each input).
 RULES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("abs(a)", "grad * sign(a)"),
     "AddBackward0": ("a + b", "grad", "grad"),
     "AddmmBackward0": ("a + b @ c", "grad.sum_to_size(a.shape)", "grad @ c.T", "b.T @ grad"),
-    "ClampBackward1": ("clamp(a, n, m)", "grad * (a >= n) * (a <= m)"),
+    "ClampBackward1": ("clamp(a, n, m)", "grad * (a {} n) * (a {} m)".format(*_INSIDE)),
     "CloneBackward0": ("a.clone()", "grad"),
     "CosBackward0": ("cos(a)", "-grad * sin(a)"),
     "DivBackward0": ("a / b", "grad / b", "-grad * a / b**2"),

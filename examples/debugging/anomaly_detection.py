@@ -152,7 +152,8 @@ assert _raised == [True]
 # %%
 # A Function that raises in backward
 # ----------------------------------
-# Your own ``backward`` has a bug, and two layers use it. This one forgets to transpose:
+# Your own ``backward`` has a bug, and two layers use it. This one forgets to transpose. (PyTorch 2.15 begins the message with
+# ``mm:``.)
 
 
 class Dense(torch.autograd.Function):

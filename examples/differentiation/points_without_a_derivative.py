@@ -186,8 +186,8 @@ tabulate_gradients(cases)
 # Kinks: PyTorch picks a slope
 # ----------------------------
 # :math:`\max(x, 0)` has a kink at 0: slope 0 on the left, slope 1 on the right. The four ways to write it below have equal
-# values (but ``where`` turns a NaN into 0). In PyTorch 2.13 they have three different gradients at 0. Then each of them trains
-# a weight that starts at 0 and should reach 1:
+# values (but ``where`` turns a NaN into 0), and different gradients at 0: three in PyTorch 2.13, two from 2.14 on. Each of them
+# trains a weight that starts at 0 and should reach 1:
 
 versions = {
     "torch.relu(x)": torch.relu,
@@ -225,7 +225,7 @@ assert abs(weight.item() - 1) < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# None of the three slopes is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
+# No slope from 0 to 1 is wrong: each is a *subgradient*, the slope of a line that touches the curve at the kink and is
 # nowhere above it. At a start of exactly 0 the choice decides whether the weight moves.
 #
 # .. torch-changed:: 2.14
@@ -269,7 +269,8 @@ curves = {
     "x.clamp(0, 1)": (lambda x: x.clamp(0, 1), [0.0, 1.0]),
 }
 # figure: Values above, gradients below, for relu, abs and clamp. The gradient jumps at each kink, and a dot marks
-#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and at both edges of clamp 1 (PyTorch 2.13).
+#   what autograd returns there: 0 for relu, 0 for abs, halfway between -1 and 1, and at both edges of clamp 1
+#   (0 since PyTorch 2.14).
 plot_values_and_gradients(curves)
 
 # sphinx_gallery_start_ignore
@@ -294,7 +295,7 @@ assert gradient(torch.abs, [-0.1, 0.1]).tolist() == [-1, 1]
 
 # %%
 # PyTorch's rule, linked below: at a kink of a convex function, the subgradient with the smallest norm. At 0, ``relu`` and
-# ``abs`` follow it. In PyTorch 2.13, ``clamp`` does not at its lower edge: it passes the gradient on.
+# ``abs`` follow it. ``clamp`` does since PyTorch 2.14; in 2.13, it passes the gradient on at its lower edge.
 
 # %%
 # Ties in max

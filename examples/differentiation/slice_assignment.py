@@ -54,8 +54,9 @@ for whole in (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=Tru
 
 # %%
 # It is right. The first score is now the constant 0 and no longer depends on ``x[0]``, so that gradient is 0. The assignment
-# gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the multiplication before it makes
-# 0 · 2 = 0 of that. (For ``x.log()`` at 0 the slope is infinite, and you get NaN.)
+# gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the multiplication before it makes 0 · 2
+# = 0 of that. (For ``x.log()`` at 0 the slope is infinite, and you get NaN.) In PyTorch 2.13 the figure has a card for the
+# written 0, and 2.15 fills it in without one.
 #
 # Below, ``x[1]`` is on the right-hand side too, and its gradient is 2 + 5:
 
@@ -190,7 +191,8 @@ def tabulate_writes():
 
 
 # %%
-# What each write leaves in ``y``, or the error that it raises:
+# What each write leaves in ``y``, or the error that it raises. Where a mask or a list picks the elements, PyTorch 2.13 leaves
+# ``IndexPutBackward0``, and 2.15 names what it does with a number: ``MaskedFill`` and ``IndexFill``.
 
 # sphinx_gallery_start_ignore
 _outcomes = tabulate_writes()["what happens"].tolist()

@@ -139,7 +139,8 @@ for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
 # sphinx_gallery_end_ignore
 
 # %%
-# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256:
+# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256. (PyTorch
+# 2.15 begins it with ``addmm:``.)
 
 # sphinx_gallery_start_ignore
 try:

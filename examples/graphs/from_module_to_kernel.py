@@ -229,8 +229,9 @@ assert "CompositeImplicitAutograd: linear" in _linear
 
 # %%
 # This is the entry of ``relu`` in the list of operators. Under ``dispatch`` it has kinds of tensors, and the name of the C++
-# function for each. One function ``relu`` is for CPU and CUDA; sparse and quantized tensors have others. Search the
-# repository's folder ``aten/src/ATen/native`` for ``Tensor relu(``: the hit in ``Activation.cpp`` is the code.
+# function for each. One function ``relu`` is for CPU and CUDA, and in PyTorch 2.15 for MPS and XPU, too; sparse and quantized
+# tensors have others. Search the repository's folder ``aten/src/ATen/native`` for ``Tensor relu(``: the hit in
+# ``Activation.cpp`` is the code.
 #
 # The entry of ``linear`` says ``CompositeImplicitAutograd``: its C++ function calls other operators, and autograd records
 # those. That is why the figure has no ``LinearBackward0``.
@@ -376,7 +377,8 @@ assert nn.Dropout().eval()(x) is x
 tabulate_operators(cases)
 
 # %%
-# For example, ``nn.ReLU6()`` runs ``hardtanh``, and ``nn.Dropout().eval()`` returns its input.
+# For example, ``nn.ReLU6()`` runs ``hardtanh``, and ``nn.Dropout().eval()`` returns its input. The last step of a linear layer
+# with a batch of sequences is ``view`` in PyTorch 2.13, and ``_unsafe_view`` in 2.15.
 #
 # **Replacing torch.relu to catch every ReLU.** ``x.relu()`` calls the operator, as ``torch.ops.aten.relu`` does, instead of
 # ``torch.relu``. A ``TorchDispatchMode`` catches all three calls:

@@ -258,9 +258,12 @@ assert view.grad_fn.name() == "AsStridedBackward0"
 assert (
     made_by["x[...]"] == "AliasBackward0" and made_by["x[None]"] == "UnsqueezeBackward0"
 )
-written = x.clone()
-written[rows] = 0.0
-assert written.grad_fn.name() == "IndexPutBackward0"
+for _value in (torch.zeros(3), 0.0):
+    written = x.clone()
+    written[rows] = _value
+    _fills = isinstance(_value, float) and TORCH >= (2, 15)
+    _node = "IndexFill" if _fills else "IndexPut"
+    assert written.grad_fn.name() == f"{_node}Backward0"
 # sphinx_gallery_end_ignore
 tabulate_single_nodes(ARITHMETIC)
 
@@ -269,7 +272,8 @@ tabulate_single_nodes(ARITHMETIC)
 # ---------------------------
 # ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. For an index, its kind
 # decides: a number leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows``
-# leaves ``Index``. Writing with such an index, as in ``t[rows] = 0.0``, leaves ``IndexPutBackward0``.
+# leaves ``Index``. Writing a tensor with such an index, as in ``t[rows] = new``, leaves ``IndexPutBackward0``. So does
+# ``t[rows] = 0.0`` up to PyTorch 2.14; from 2.15 on it leaves ``IndexFillBackward0``.
 #
 # ``AsStridedBackward0`` can come from a change in place: change ``y`` after ``view = y.T``, and the view gets this node.
 

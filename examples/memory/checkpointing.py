@@ -368,9 +368,9 @@ with warnings.catch_warnings():
 
 # %%
 # Without the argument, ``checkpoint`` takes ``use_reentrant=True``, the older form (`pytorch#160534
-# <https://github.com/pytorch/pytorch/issues/160534>`__ is open). In that form a block is trained only if one of its tensor
-# arguments requires grad. A batch of data does not, so the first block stays untrained: :ref:`more on this warning
-# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
+# <https://github.com/pytorch/pytorch/issues/160534>`__ is open; the warning of PyTorch 2.15 names no release). In that form a
+# block is trained only if one of its tensor arguments requires grad. A batch of data does not, so the first block stays
+# untrained: :ref:`more on this warning <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
 #
 # **A lambda in a loop.** A lambda looks its names up when it runs, so in backward ``block`` is the last block for each of them.
 # If the shapes fit, the gradients are silently wrong:

@@ -377,6 +377,8 @@ with torch.autocast("cpu", torch.bfloat16):
 print_rules(rules_of)
 
 # %%
+# The lists differ a little from release to release: PyTorch 2.15 has no rule for ``cholesky`` and ``qr``.
+#
 # Look up your loss: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy`` raises
 # an error, so use ``binary_cross_entropy_with_logits`` instead.
 

@@ -265,7 +265,8 @@ assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
 answers.rename_axis(columns="operator")
 
 # %%
-# The columns are those of :doc:`the table of all operators </reference/operators>`:
+# ``cdist`` has a second derivative from PyTorch 2.14 on. The columns are those of :doc:`the table of all operators
+# </reference/operators>`:
 #
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
 #   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
@@ -421,8 +422,8 @@ found.rename_axis(columns="function")
 
 # %%
 # According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
-# multiplies matrices if an input has more than 25 rows. Attention on the CPU is one fused operation only with 4 dimensions
-# (PyTorch 2.13).
+# multiplies matrices if an input has more than 25 rows. Attention on the CPU is one fused operation with 4 dimensions, and in
+# PyTorch 2.13 only with these.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.functional.hessian(lambda x: torch.cdist(x, 2 * x).sum(), torch.ones(1, 2))

@@ -466,7 +466,7 @@ for _momentum in (0, 0.9):  # the running mean of SGD, 100 steps
 # ``torch.sparse.check_sparse_tensor_invariants.disable()`` silences it.
 
 # %%
-# **Clipping.** In the loop above, ``clip_grad_norm_`` would have stopped:
+# **Clipping.** In the loop above, ``clip_grad_norm_`` would have stopped up to PyTorch 2.13. From 2.14 on it returns the norm:
 
 parameters = [*words.parameters(), *head.parameters()]
 print(describe_outcome(nn.utils.clip_grad_norm_, parameters, 0.1))

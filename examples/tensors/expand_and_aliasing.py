@@ -409,7 +409,7 @@ assert _e.sum() == 0
 tabulate_writes()
 
 # %%
-# The four that raise write to several elements in one cell. In a column or a single element each cell is there once, so PyTorch
+# Those that raise write to several elements in one cell. In a column or a single element each cell is there once, so PyTorch
 # lets the write pass, and the other elements of the row change too. ``tril_`` makes everything zero. The warnings say *Use of
 # index_put_ on expanded tensors is deprecated* (or *masked_fill_*). In all writes of the table that pass, ``x`` changes too.
 #
