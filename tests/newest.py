@@ -23,7 +23,7 @@ from sources import ROOT
 #: What is read of a page, in order: sentences, and what the build made; and what is left out.
 SENTENCES = "h1, h2, h3, p, figcaption"
 MADE = f"{OUTPUTS}, tr, svg desc"
-LEFT_OUT = ".varies, .no-search, .claims, .built, .eyebrow"
+LEFT_OUT = ".varies, .no-search, .claims, .built, .eyebrow, .provenance"
 RELEASE = re.compile(r"(?i)(?:torch|\b(?:on|since|from|in|before|until|to|under|and)) 2\.[1-9]\d(?!\d)")
 #: What each release does otherwise and no sentence is about: its own number, and lines of its sources.
 OF_EACH_RELEASE = re.compile(r"(?<=torch==)[\w.+]+|(?<=\.cpp:)\d+|(?<=/whl/)cu\d+|(?<=For CUDA )[\d.]+")
