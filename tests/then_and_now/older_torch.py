@@ -11,7 +11,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from types import ModuleType
 from typing import Any
 
@@ -21,6 +21,9 @@ import torch.utils.checkpoint
 from pytest import MonkeyPatch
 from torch import nn
 from torch.autograd import Function
+from torch.autograd.functional import jacobian
+from torch.nn.utils import parametrizations
+from torch.torch_version import TorchVersion
 
 Tensor = torch.Tensor
 Change = Callable[[MonkeyPatch], None]
@@ -39,18 +42,30 @@ def change(title: str) -> Callable[[Change], Change]:
     return add
 
 
-def replaced(owner: Any, name: str, by: Callable[..., Any]) -> Change:
-    """The change that puts ``by(original, *args, **kwargs)`` in the place of a function or method."""
+def replace(title: str, owner: Any, name: str, by: Callable[..., Any]) -> None:
+    """For the row of this title, put ``by(original, *args, **kwargs)`` in the place of a function or method."""
 
+    @change(title)
     def made(patch: MonkeyPatch) -> None:
         original = getattr(owner, name)
         patch.setattr(owner, name, lambda *args, **kwargs: by(original, *args, **kwargs))
 
-    return made
-
 
 def refused(*_: Any, **__: Any) -> None:
     raise RuntimeError("as it was: this does not work")
+
+
+def forgiving(original: Callable[..., Any], *args: Any) -> None:
+    with suppress(RuntimeError):
+        original(*args)
+
+
+def stay_as_before(title: str, release: str) -> None:
+    """For the row of this title, do in a release what PyTorch did before it, or before it what it does in the release."""
+
+    @change(title)
+    def made(patch: MonkeyPatch) -> None:
+        patch.setattr(torch, "__version__", TorchVersion("0" if torch.__version__ >= release else "99"))
 
 
 class OtherNode:
@@ -78,23 +93,6 @@ def other_nodes(**differences: Any) -> Change:
     return made
 
 
-def gradients_returned(by: Callable[[Any, int], Any]) -> Change:
-    """The change under which backward's return value counts as ``by(it, number of inputs)``."""
-
-    def made(patch: MonkeyPatch) -> None:
-        original = Function.apply.__func__
-
-        def apply(function: type[Function], *inputs: Any) -> Any:
-            def backward(ctx: Any, *gradients: Any) -> Any:
-                return by(function.backward(ctx, *gradients), len(inputs))
-
-            return original(type(function.__name__, (function,), {"backward": staticmethod(backward)}), *inputs)
-
-        patch.setattr(Function, "apply", classmethod(apply))
-
-    return made
-
-
 def has_module(title: str, name: str) -> None:
     @change(title)
     def made(patch: MonkeyPatch) -> None:
@@ -104,7 +102,37 @@ def has_module(title: str, name: str) -> None:
 # -- Changed since -----------------------------------------------------------------------------------
 
 
-change("torch.jit.script")(replaced(torch.export, "export", refused))
+stay_as_before("Shapes that cannot be multiplied", "2.15")
+
+
+stay_as_before("clamp", "2.14")
+
+
+stay_as_before("cdist", "2.14")
+
+
+stay_as_before("Clipping sparse gradients", "2.14")
+
+
+stay_as_before("cholesky and qr", "2.14")
+
+
+replace("Named tensors", torch, "zeros", lambda zeros, *size, names=(): zeros(*size))
+
+
+replace("Messages of backward", Tensor, "backward", refused)
+replace("Messages of backward", torch.autograd, "grad", refused)
+
+
+replace(
+    "grid_sample",
+    nn.functional,
+    "grid_sample",
+    lambda sample, image, grid, **how: sample(image, grid.detach(), **how),
+)
+
+
+replace("torch.jit.script", torch.export, "export", refused)
 
 
 has_module("torch.utils.bottleneck", "torch.utils.bottleneck")
@@ -116,80 +144,67 @@ def the_variable_is_documented(patch: MonkeyPatch) -> None:
     patch.setattr(torch.use_deterministic_algorithms, "__doc__", documented + "CUBLAS_WORKSPACE_CONFIG=:4096:8")
 
 
-@change("allow_tf32")
-def a_mixture_can_be_read(patch: MonkeyPatch) -> None:
-    patch.setattr(torch._C, "_get_cublas_allow_tf32", lambda: True)
+replace("allow_tf32", torch._C, "_get_cublas_allow_tf32", lambda get: True)  # a mixture can be read
 
 
-change("torch.load")(replaced(torch, "load", lambda load, file, weights_only=True: load(file, weights_only=True)))
-change("torch.load")(replaced(torch.serialization, "safe_globals", lambda allow, classes: nullcontext()))
+replace("torch.load", torch, "load", lambda load, file, weights_only=True: load(file, weights_only=True))
+replace("torch.load", torch.serialization, "safe_globals", lambda allow, classes: nullcontext())
 
 
-change("Mixed precision")(replaced(torch.cuda.amp, "autocast", lambda autocast: None))
-change("Mixed precision")(replaced(torch.amp, "autocast", lambda autocast, device, dtype: nullcontext()))
+replace("Mixed precision", torch.cuda.amp, "autocast", lambda autocast: None)
+replace("Mixed precision", torch.amp, "autocast", lambda autocast, device, dtype: nullcontext())
 
 
-change("The profiler")(
-    replaced(
-        torch.autograd.profiler,
-        "profile",
-        lambda profile, use_cuda=False, **how: profile(**how, **({"use_device": "cuda"} if use_cuda else {})),
-    )
+replace(
+    "The profiler",
+    torch.autograd.profiler,
+    "profile",
+    lambda profile, use_cuda=False, **how: profile(**how, **({"use_device": "cuda"} if use_cuda else {})),
 )
 
 
 has_module("Pipelines over several devices", "torch.distributed.pipeline")
 
 
-change("SGD's learning rate")(replaced(torch.optim.SGD, "__init__", lambda init, optimizer, parameters, *, lr: None))
+replace("SGD's learning rate", torch.optim.SGD, "__init__", lambda init, optimizer, parameters, *, lr: None)
 
 
-change("set_default_tensor_type")(replaced(torch, "set_default_tensor_type", lambda set_type, tensor_type: None))
-change("set_default_tensor_type")(replaced(torch, "set_default_dtype", lambda set_dtype, dtype: None))
-change("set_default_tensor_type")(replaced(torch, "set_default_device", lambda set_device, device: None))
+replace("set_default_tensor_type", torch, "set_default_tensor_type", lambda set_type, tensor_type: None)
+replace("set_default_tensor_type", torch, "set_default_dtype", lambda set_dtype, dtype: None)
+replace("set_default_tensor_type", torch, "set_default_device", lambda set_device, device: None)
 
 
-change("weight_norm and spectral_norm")(
-    replaced(nn.utils, "weight_norm", lambda old, layer: nn.utils.parametrizations.weight_norm(layer))
+replace(
+    "weight_norm and spectral_norm", nn.utils, "weight_norm", lambda _, layer: parametrizations.weight_norm(layer)
 )
 
 
-change("Checkpointing")(
-    replaced(
-        torch.utils.checkpoint,
-        "checkpoint",
-        lambda checkpoint, function, x, use_reentrant=False: checkpoint(function, x, use_reentrant=use_reentrant),
-    )
+replace(
+    "Checkpointing",
+    torch.utils.checkpoint,
+    "checkpoint",
+    lambda checkpoint, function, x, use_reentrant=False: checkpoint(function, x, use_reentrant=use_reentrant),
 )
 
 
-change("Static and dynamic frameworks")(replaced(torch.export, "export", refused))
+replace("Static and dynamic frameworks", torch.export, "export", refused)
 
 
-change("functorch")(replaced(functorch, "grad", lambda grad, function: torch.func.grad(function)))
-change("functorch")(replaced(torch.func, "grad", refused))
+replace("functorch", functorch, "grad", lambda grad, function: torch.func.grad(function))
+replace("functorch", torch.func, "grad", refused)
 
 
-change("zero_grad")(replaced(nn.Module, "zero_grad", lambda zero_grad, module: zero_grad(module, set_to_none=False)))
-change("zero_grad")(replaced(nn.Module, "zero_grad", lambda zero_grad, module, **how: zero_grad(module)))
+replace("zero_grad", nn.Module, "zero_grad", lambda zero_grad, module: zero_grad(module, set_to_none=False))
+replace("zero_grad", nn.Module, "zero_grad", lambda zero_grad, module, **how: zero_grad(module))
 
 
-change("storage")(replaced(Tensor, "storage", lambda storage, tensor: tensor.untyped_storage()))
+replace("storage", Tensor, "storage", lambda storage, tensor: tensor.untyped_storage())
 
 
-change("squeeze")(
-    replaced(
-        Tensor,
-        "squeeze",
-        lambda squeeze, tensor, *dim: refused() if dim and isinstance(dim[0], tuple) else squeeze(tensor, *dim),
-    )
-)
+replace("squeeze", Tensor, "squeeze", lambda squeeze, x, *dim: squeeze(x, *[int(one) for one in dim]))
 
 
-@change("Jacobians")
-def jacrev_loops(patch: MonkeyPatch) -> None:
-    jacobian = torch.autograd.functional.jacobian
-    patch.setattr(torch.func, "jacrev", lambda function: lambda x: jacobian(function, x))
+replace("Jacobians", torch.func, "jacrev", lambda jacrev, function: lambda x: jacobian(function, x))
 
 
 change("Names of nodes")(other_nodes(name=lambda name: name.rstrip("0")))
@@ -197,10 +212,12 @@ change("Names of nodes")(other_nodes(name=lambda name: name.replace("Convolution
 change("Names of nodes")(other_nodes(name=lambda name: re.sub("^(Mm|Mv|Dot|UnsafeView)", "MatMul", name)))
 
 
-@change("register_backward_hook")
-def a_full_hook_is_an_old_one(patch: MonkeyPatch) -> None:
-    original = nn.Module.register_backward_hook
-    patch.setattr(nn.Module, "register_full_backward_hook", lambda module, hook: original(module, hook))
+replace(
+    "register_backward_hook",
+    nn.Module,
+    "register_full_backward_hook",
+    lambda _, m, hook: m.register_backward_hook(hook),
+)
 
 
 @change("DataParallel")
@@ -208,30 +225,27 @@ def nothing_else_is_recommended(patch: MonkeyPatch) -> None:
     patch.setattr(nn.DataParallel, "__doc__", "Implements data parallelism at the module level.")
 
 
-@change("Calling a Function")
-def a_function_can_be_called(patch: MonkeyPatch) -> None:
-    patch.setattr(Function, "__call__", lambda function, *inputs: type(function).apply(*inputs))
+replace("Calling a Function", Function, "__call__", lambda call, function, *inputs: type(function).apply(*inputs))
 
 
-change("Writing into an expanded tensor")(replaced(Tensor, "add_", lambda add, tensor, number: tensor))
-change("Writing into an expanded tensor")(replaced(Tensor, "__setitem__", refused))
-change("Writing into an expanded tensor")(replaced(Tensor, "fill_", refused))
-change("Writing into an expanded tensor")(replaced(Tensor, "zero_", refused))
-change("Writing into an expanded tensor")(replaced(Tensor, "cos_", lambda cos, tensor: tensor))
+replace("Writing into an expanded tensor", Tensor, "add_", lambda add, tensor, number: tensor)
+replace("Writing into an expanded tensor", Tensor, "__setitem__", refused)
+replace("Writing into an expanded tensor", Tensor, "fill_", refused)
+replace("Writing into an expanded tensor", Tensor, "zero_", refused)
+replace("Writing into an expanded tensor", Tensor, "cos_", lambda cos, tensor: tensor)
 
 
-change("lr_scheduler.step")(
-    replaced(torch.optim.lr_scheduler.LRScheduler, "step", lambda step, scheduler: step(scheduler, 0))
-)
+replace("lr_scheduler.step", torch.optim.lr_scheduler.LRScheduler, "step", lambda step, scheduler: step(scheduler, 0))
 
 
-change("view")(
-    replaced(Tensor, "view", lambda view, tensor, *size: view(tensor, *size) if tensor.is_contiguous() else refused())
-)
+replace("view", Tensor, "view", lambda view, x, *size: view(x, *size) if x.is_contiguous() else refused())
 
 
-change("size_average and reduce")(
-    replaced(nn.MSELoss, "__init__", lambda init, loss, size_average=None, reduction="": init(loss, size_average))
+replace(
+    "size_average and reduce",
+    nn.MSELoss,
+    "__init__",
+    lambda init, loss, size_average=None, **new: init(loss, size_average),
 )
 
 
@@ -244,18 +258,16 @@ def a_variable_is_no_tensor(patch: MonkeyPatch) -> None:
     patch.setattr(torch.autograd, "Variable", Variable)
 
 
-@change("volatile")
-def volatile_is_silent(patch: MonkeyPatch) -> None:
-    patch.setattr(torch.autograd, "Variable", lambda data, volatile: data)
+replace("volatile", torch.autograd, "Variable", lambda variable, data, volatile: data)
 
 
-change("tensor.data")(replaced(Tensor, "detach", lambda detach, tensor: tensor.data))
+replace("tensor.data", Tensor, "detach", lambda detach, tensor: tensor.data)
 
 
-change("loss.data[0]")(replaced(Tensor, "item", refused))
+replace("loss.data[0]", Tensor, "item", refused)
 
 
-change("clip_grad_norm")(replaced(nn.utils, "clip_grad_norm_", refused))
+replace("clip_grad_norm", nn.utils, "clip_grad_norm_", refused)
 
 
 # -- Never so ---------------------------------------------------------------------------------------
@@ -266,8 +278,11 @@ def only_what_requires_a_gradient_is_a_leaf(patch: MonkeyPatch) -> None:
     patch.setattr(Tensor, "is_leaf", property(lambda tensor: tensor.requires_grad and tensor.grad_fn is None))
 
 
-change("Leaves that require no gradient")(
-    replaced(Tensor, "__mul__", lambda mul, one, other: mul(one, other) if other.requires_grad else one.clone())
+replace(
+    "Leaves that require no gradient",
+    Tensor,
+    "__mul__",
+    lambda mul, x, y: mul(x, y) if y.requires_grad else x.clone(),
 )
 
 
@@ -276,20 +291,16 @@ def every_gradient_is_stored(patch: MonkeyPatch) -> None:
     patch.setattr(Tensor, "grad", property(lambda tensor: torch.ones_like(tensor.detach())))
 
 
-change("backward on a leaf")(
-    replaced(Tensor, "backward", lambda backward, tensor: refused() if tensor.is_leaf else backward(tensor))
-)
+replace("backward on a leaf", Tensor, "backward", lambda backward, x: refused() if x.is_leaf else backward(x))
 
 
-change("Update a weight by hand")(replaced(Tensor, "__isub__", refused))
+replace("Update a weight by hand", Tensor, "__isub__", refused)
 
 
-change("A gradient over several steps")(
-    replaced(Tensor, "__mul__", lambda mul, one, other: mul(one, other.detach()))  # one path is left
-)
+replace("A gradient over several steps", Tensor, "__mul__", lambda mul, x, y: mul(x, y.detach()))  # one path is left
 
 
-change("After backward")(replaced(Tensor, "backward", lambda backward, tensor: backward(tensor, retain_graph=True)))
+replace("After backward", Tensor, "backward", lambda backward, tensor: backward(tensor, retain_graph=True))
 
 
 @change("Without backward")
@@ -303,10 +314,10 @@ def what_is_saved_is_never_freed(patch: MonkeyPatch) -> None:
     patch.setattr(Tensor, "__pow__", power)
 
 
-change("What the graph saves")(replaced(Tensor, "__add__", lambda add, one, other: add(one.exp().log(), other)))
+replace("What the graph saves", Tensor, "__add__", lambda add, one, other: add(one.exp().log(), other))
 
 
-change("retain_graph")(replaced(Tensor, "backward", lambda backward, tensor, retain_graph=False: backward(tensor)))
+replace("retain_graph", Tensor, "backward", lambda backward, tensor, retain_graph=False: backward(tensor))
 
 
 change("Calling grad_fn by hand")(other_nodes(edges=lambda edges: [edge for edge in edges if edge[0]]))
@@ -324,96 +335,79 @@ def a_file_holds_the_graph(patch: MonkeyPatch) -> None:
     patch.setattr(torch, "load", lambda file: load(file).requires_grad_().exp() if saved[-1] else load(file))
 
 
-change("expand")(
-    replaced(Tensor, "expand", lambda expand, tensor, *size: refused() if -1 in size else expand(tensor, *size))
+replace("expand", Tensor, "expand", lambda expand, tensor, *size: refused() if -1 in size else expand(tensor, *size))
+
+
+replace("contiguous", Tensor, "contiguous", lambda contiguous, tensor: contiguous(tensor).clone())
+replace("contiguous", Tensor, "contiguous", lambda contiguous, tensor: tensor)
+
+
+replace("clone", Tensor, "clone", lambda clone, tensor: clone(tensor.detach()).requires_grad_().exp().log())
+replace("clone", Tensor, "clone", lambda clone, tensor: clone(tensor, memory_format=torch.contiguous_format))
+
+
+replace("detach to save memory", Tensor, "detach", lambda detach, tensor: detach(tensor).clone())
+
+
+replace("detach to save memory", torch, "no_grad", lambda no_grad: nullcontext())
+
+
+replace('"detach creates a copy"', Tensor, "detach", lambda detach, tensor: detach(tensor).clone())
+
+
+replace("eval and memory", nn.Dropout, "forward", lambda forward, layer, x: nn.functional.dropout(x, layer.p))
+
+
+replace("no_grad", torch, "no_grad", lambda no_grad: nullcontext())
+
+
+replace("requires_grad_(False) on a result", Tensor, "requires_grad_", lambda change_flag, x, flag=True: x.detach())
+
+
+replace(
+    "backward is for scalars",
+    Tensor,
+    "backward",
+    lambda backward, tensor, gradient=None: refused() if tensor.numel() > 1 else backward(tensor, gradient),
 )
 
 
-change("contiguous")(replaced(Tensor, "contiguous", lambda contiguous, tensor: contiguous(tensor).clone()))
-change("contiguous")(replaced(Tensor, "contiguous", lambda contiguous, tensor: tensor))
+replace('"No errors, so the gradients are correct"', Tensor, "numpy", lambda numpy, tensor: numpy(tensor).copy())
 
 
-change("clone")(replaced(Tensor, "clone", lambda clone, tensor: clone(tensor.detach()).requires_grad_().exp().log()))
-change("clone")(replaced(Tensor, "clone", lambda clone, tensor: clone(tensor, memory_format=torch.contiguous_format)))
+replace("How many gradients backward returns", Tensor, "backward", forgiving)
 
 
-change("detach to save memory")(replaced(Tensor, "detach", lambda detach, tensor: detach(tensor).clone()))
-
-
-@change("detach to save memory")
-def no_grad_records(patch: MonkeyPatch) -> None:
-    patch.setattr(torch, "no_grad", nullcontext)
-
-
-change('"detach creates a copy"')(replaced(Tensor, "detach", lambda detach, tensor: detach(tensor).clone()))
-
-
-change("eval and memory")(
-    replaced(nn.Dropout, "forward", lambda forward, layer, x: nn.functional.dropout(x, layer.p))
+replace(
+    "save_for_backward",
+    torch.autograd,
+    "grad",
+    lambda grad, output, x, create_graph=False: grad(output, x, create_graph=True) if create_graph else refused(),
 )
 
 
-change("no_grad")(no_grad_records)
-
-
-change("requires_grad_(False) on a result")(
-    replaced(Tensor, "requires_grad_", lambda change_flag, tensor, flag=True: tensor.detach())
+replace(
+    "gradcheck in float32",
+    torch.autograd,
+    "gradcheck",
+    lambda gradcheck, function, x, **how: gradcheck(function, x, **how) and x.dtype == torch.float64,
 )
 
 
-change("backward is for scalars")(
-    replaced(
-        Tensor,
-        "backward",
-        lambda backward, tensor, gradient=None: refused() if tensor.numel() > 1 else backward(tensor, gradient),
-    )
-)
+replace(
+    "Anomaly mode", torch.autograd, "set_detect_anomaly", lambda set_anomaly, *how: nullcontext()
+)  # it finds nothing
 
 
-change('"No errors, so the gradients are correct"')(
-    replaced(Tensor, "numpy", lambda numpy, tensor: numpy(tensor).copy())
-)
+replace("TORCH_LOGS", torch._logging, "set_logs", lambda set_logs, **levels: None)
 
 
-change("How many gradients backward returns")(
-    gradients_returned(lambda returned, inputs: (*returned, *[None] * inputs)[:inputs])
-)
+replace(
+    "Resetting all layers", nn.Module, "children", lambda children, module: [*module.modules()][1:]
+)  # nested ones too
 
 
-change("save_for_backward")(
-    replaced(
-        torch.autograd,
-        "grad",
-        lambda grad, output, x, create_graph=False: grad(output, x, create_graph=True) if create_graph else refused(),
-    )
-)
+replace("cudnn.deterministic", torch, "use_deterministic_algorithms", lambda use, mode: None)
 
 
-change("gradcheck in float32")(
-    replaced(
-        torch.autograd,
-        "gradcheck",
-        lambda gradcheck, function, x, **how: gradcheck(function, x, **how) and x.dtype == torch.float64,
-    )
-)
-
-
-@change("Anomaly mode")
-def it_finds_nothing(patch: MonkeyPatch) -> None:
-    patch.setattr(torch.autograd, "set_detect_anomaly", lambda *how: nullcontext())
-
-
-@change("TORCH_LOGS")
-def set_logs_does_nothing(patch: MonkeyPatch) -> None:
-    patch.setattr(torch._logging, "set_logs", lambda **levels: None)
-
-
-change("Resetting all layers")(
-    replaced(nn.Module, "children", lambda children, module: [*module.modules()][1:])  # nested ones too
-)
-
-
-change("cudnn.deterministic")(replaced(torch, "use_deterministic_algorithms", lambda use, mode: None))
-
-
-change("cudnn.deterministic")(replaced(torch._C, "_jit_get_all_schemas", lambda schemas: []))
+replace("cudnn.deterministic", torch._C, "_jit_get_all_schemas", lambda schemas: [])
