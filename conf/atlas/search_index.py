@@ -2,10 +2,11 @@
 
 How much a page is about a word is BM25F [1]_, with the fields of ``_FIELDS``, in ``LEVELS`` steps. The rarity of a word
 is counted in the browser. The words are sorted; of each only what differs from the word before is written, after the
-number of letters that both begin with. Numbers are digits of base 36.
+number of letters that both begin with, a digit of base 36.
 
 ``search_engine.js`` takes a word for each space in ``words`` and a list of pages for each space in ``found``: the distance from
-page to page, above 35 with a capital letter before it that counts the 36s. ``levels`` has a digit for each page in ``found``.
+page to page, as a sign. ``levels`` has a digit for each page in ``found``, and behind it a sign for each sentence with the
+word, of those that people say who want the page: its symptoms and its questions, up to 100. Who says nearly the same wants it.
 
 The file grows with the pages: about 0.5 KiB each, compressed. At some thousand pages it should be cut by chapter.
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,8 +43,6 @@ _WORDS = tomllib.loads(Path(__file__).with_name("synonyms.toml").read_text(encod
 QUESTIONS = "questions.toml"  # in examples/
 #: Words that say nothing: they are not in the index, and those of a question are dropped.
 DROPPED = frozenset(_WORDS["dropped"].split())
-#: Words that fill a question. They are found, and count little.
-WEAK = frozenset(_WORDS["weak"].split())
 
 _CHINESE = "\u3400-\u9fff"
 #: Letters of Europe's languages, Japanese and Korean: ``\w`` is not the same in both programs.
@@ -77,6 +76,10 @@ def stem_word(word: str) -> str:
     """
     fits = (re.sub(*stem, word) for stem in STEMS if re.search(stem[0], word))
     return next(fits, word) if re.search(PATTERNS["stemmed"], word) else word
+
+
+#: Words that fill a question, in stems. They are found, and count little.
+WEAK = frozenset(map(stem_word, _WORDS["weak"].split()))
 
 
 def split_words(text: str) -> Iterator[str]:
@@ -208,8 +211,8 @@ SNIPPET = 95  # characters that a result shows of a page
 COMMON = 0.5  # of the pages: a word that so many have, and none in more than its text, finds nothing
 LEVELS = 6
 SATURATION = 3.0
-#: A page that has little of a word (up to 1) is left out where so many pages have it: others will be found for it.
-_LITTLE = ((0.22, 4), (0.33, 12))
+#: A page that has little of a word (up to 1) is left out where more pages than so many have it: others will be found for it.
+_LITTLE = ((0.22, 4), (0.3, 8), (0.5, 14))
 #: A heading of so many pages says nothing of one.
 _OFTEN = 4
 
@@ -297,14 +300,27 @@ def weigh_words(site: list[dict[str, Counter[str]]]) -> dict[str, dict[int, int]
     return {word: of_word for word, of_word in found.items() if of_word}
 
 
+def mark_sentences(site: Iterable[list[str]]) -> dict[tuple[str, int], str]:
+    """For each word and page the sentences of the page that have the word: a sign for each, from ``:``.
+
+    >>> sorted(mark_sentences([["a loss"], ["the tape", "loss on tape"]]).items())
+    [(('loss', 0), ':'), (('loss', 1), ';'), (('tap', 1), ':;')]
+    """
+    marks: dict[tuple[str, int], str] = defaultdict(str)
+    for number, sentences in enumerate(site):
+        for place, sentence in enumerate(sentences):
+            for word in {*split_words(sentence)} - WEAK:
+                marks[word, number] += chr(ord(":") + place)
+    return marks
+
+
 def encode_pages(of_word: Iterable[int]) -> str:
     """The pages of a word, in order.
 
     >>> encode_pages({0, 2, 40})
-    '02A2'
+    '#%I'
     """
-    steps = [later - earlier for earlier, later in pairwise([0, *sorted(of_word)])]
-    return "".join((chr(ord("A") - 1 + step // 36) if step >= 36 else "") + _DIGITS[step % 36] for step in steps)
+    return "".join(chr(ord("#") + later - earlier) for earlier, later in pairwise([0, *sorted(of_word)]))
 
 
 def encode_words(vocabulary: list[str]) -> str:
@@ -345,6 +361,7 @@ def make_index(
     site = [pages[name] for name in names]
     asked = [{"questions": Counter(split_words(" ".join(questions.get(name, []))))} for name in names]
     found = weigh_words([page.fields | own for page, own in zip(site, asked, strict=True)])
+    said = mark_sentences([*page.symptoms, *questions.get(name, [])] for name, page in zip(names, site, strict=True))
     vocabulary = sorted(found)
     headings = Counter(title for page in site for _anchor, title in page.sections)
     often = {title for title, times in headings.items() if times >= _OFTEN}
@@ -356,15 +373,14 @@ def make_index(
             for name, page, own in zip(names, site, shortened, strict=True)
         ],
         "words": encode_words(vocabulary),
-        "found": " ".join(encode_pages(found[word]) for word in vocabulary),
-        "levels": "".join(str(found[word][number]) for word in vocabulary for number in sorted(found[word])),
+        "found": "".join(f"{encode_pages(found[word])} " for word in vocabulary),
+        "levels": "".join(f"{found[word][on]}{said[word, on]}" for word in vocabulary for on in sorted(found[word])),
         "patterns": PATTERNS,
         "stems": STEMS,
         "dropped": " ".join(sorted(DROPPED)),
-        "weak": " ".join(sorted({stem_word(word) for word in WEAK})),
+        "weak": " ".join(sorted(WEAK)),
         "synonyms": read_synonyms(headings),
         "messages": order_messages(zip(site, parts, strict=True)),
-        "symptoms": _number_symptoms(site, vocabulary),
         "rows": {number: page.row_anchor for number, page in enumerate(site) if page.row_anchor},
         "begin": [names.index(name) for name in read_pages().begin if name in names],
         "fixes": {number: page.fix for number, page in enumerate(site) if page.fix},
@@ -404,13 +420,3 @@ def _cut_snippet(lead: str) -> str:
         return lead
     end = lead.rfind(" ", 0, SNIPPET)
     return lead[: end if end > 0 else SNIPPET] + " …"
-
-
-def _number_symptoms(site: list[Found], vocabulary: list[str]) -> list[list[int]]:
-    """Of each symptom the number of its page, and its words as numbers in the vocabulary."""
-    number_of = {word: number for number, word in enumerate(vocabulary)}
-    return [
-        [page, *sorted({number_of[word] for word in split_words(symptom) if word in number_of})]
-        for page, found in enumerate(site)
-        for symptom in found.symptoms
-    ]

@@ -10,7 +10,6 @@ window.atlasSearchDialog = root => {
   // A text in which the words that were asked for are marked.
   const marked = (text, stands) => text.split(/([\p{L}\p{N}_]+)/u).map(part =>
     words(part).some(word => stands.get(word) > 0.3) ? element("mark", {}, part) : part);
-
   // -- Answers: the same links in the dialog, where they are options, and below a box ---------------
   const link = ({ page, section }, stands) => {
     const [, title, snippet] = pages[page];
@@ -36,7 +35,6 @@ window.atlasSearchDialog = root => {
   const count = ({ card, results }) => results.length + (card ? 1 : 0);
   const summary = (answer, query) => !query.trim() ? "" : (answer.isUnknown ? `${said.unknown} ` : "")
     + (count(answer) ? said.count.replace("{count}", count(answer)) : said.none);
-
   // -- Below a box ------------------------------------------------------------------------------------
   const answer = form => {
     const box = form.querySelector("textarea");
@@ -66,7 +64,6 @@ window.atlasSearchDialog = root => {
     });
     show();
   };
-
   // -- The dialog: a combobox with a list, as https://www.w3.org/WAI/ARIA/apg/patterns/combobox/ describes it
   let dialog;
   const make = () => {
@@ -87,7 +84,7 @@ window.atlasSearchDialog = root => {
       input.setAttribute("aria-activedescendant", options[active]?.id ?? "");
     };
     const show = () => {
-      const query = input.value, found = find(query, 10);
+      const query = input.value, found = find(query.trim() ? query : said.hint, 10); // the first takes longest: it waits for no key
       const shown = query.trim() ? groups(found) : [[said.begin, begin.map(page => link({ page }, new Map()))]];
       options = shown.flatMap(([, links]) => links);
       options.forEach((option, number) => Object.assign(option, {

@@ -9,7 +9,7 @@ a Tensor with 3 elements cannot be converted to Scalar
    ! single: torch.tensor of a list of tensors raises
    ! single: Boolean value of Tensor with more than one value is ambiguous
    ! single: if tensor == tensor raises
-   ! single: and, or, not on tensors
+   ! single: boolean and, or, not on tensors
    ! single: tensor in list raises
    ! single: iteration over a 0-d tensor, len() of a 0-d tensor
 

@@ -19,7 +19,7 @@ from search import pastes, questions
 from sources import ROOT
 
 #: The shares of questions whose best result is right, and with one of the first three, in each half.
-FLOORS = {"chosen-on": (0.75, 0.92), "not-looked-at": (0.74, 0.9)}
+FLOORS = {"chosen-on": (0.79, 0.94), "not-looked-at": (0.75, 0.92)}
 #: The beginning of a message as a page prints it.
 _ERROR = re.compile(r"^\W*(?P<name>(?:\w+\.)*\w*(?:Error|Warning)): ")
 FIND = """queries => queries.map(query => {
@@ -123,8 +123,34 @@ def test_inputs_that_once_found_a_wrong_page(engine: Page) -> None:
     assert [(one["text"], found) for pages, one, found in wanted if not pages & {*found[: one.get("first", 3)]}] == []
 
 
+def test_a_term_in_chinese_leads_to_the_glossary(engine: Page) -> None:
+    answers = find(engine, ["叶子节点", "视图", "梯度累积"])
+    assert [found.index("reference/glossary.html") for found in answers] == [0, 0, 2]
+
+
 def test_no_card_says_that_a_page_has_a_message_of_another_program(engine: Page) -> None:
     assert engine.evaluate("texts => texts.filter(text => atlasSearch.find(text).card)", INPUTS["others"]) == []
+
+
+def test_a_key_is_answered_at_once_on_a_slow_machine(engine: Page) -> None:
+    """At a fourth of the speed; the best of three questions, for another program may have had the processor."""
+    questions = [
+        "loss stays the same after checkponting",
+        "weights change in no_gard mode",
+        "retian_grad or a hook on a layer",
+    ]
+    slow = engine.context.new_cdp_session(engine)
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
+    slowest = engine.evaluate(
+        """questions => questions.map(question => Math.max(...[...question].map((_, at) => {
+             const start = performance.now();
+             atlasSearch.find(question.slice(0, at + 1));
+             return performance.now() - start;
+           })))""",
+        questions,
+    )
+    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
+    assert min(slowest) < 25, slowest
 
 
 def test_the_browser_has_the_words_that_the_build_has(engine: Page, site: Path) -> None:
