@@ -173,8 +173,8 @@ def versions(session: nox.Session) -> None:
 @nox.session(default=False)
 def newest(session: nox.Session) -> None:
     """Build the site with another PyTorch, the newest or ``-- 2.15.0``, and tell what is otherwise than in build/html."""
-    torch, *options = [*session.posargs, "newest"][:1] + session.posargs[1:]
-    run_program(session, "python", "tests/newest.py", install_environment(session, torch) / "python", *options)
+    python = install_environment(session, *(session.posargs or ["newest"])) / "python"
+    run_program(session, "python", "tests/newest.py", python)
 
 
 @nox.session(default=False)

@@ -51,7 +51,7 @@ smartquotes = False  # a message in a title stays as PyTorch prints it
 nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
 nitpick_ignore = []
 
-# Links to PyTorch's reference, of the release that pip brings. A build reads the file; `nox -s reference` brings a new one.
+# Links to PyTorch's reference, of the release in requirements.txt. A build reads the file; `nox -s reference` brings a new one.
 intersphinx_mapping = {
     "torch": ("https://docs.pytorch.org/docs/2.13/", str(Path(__file__).parent / "atlas" / "objects.inv"))
 }

@@ -8,13 +8,12 @@ ends with 1 if a page fails, or if a difference is not told.
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from build_twice import build_copy
 from markup import OUTPUTS, read, text_of
@@ -35,8 +34,7 @@ OF_PYTORCH = {f"reference/{name}.html" for name in ("formulas", "names", "operat
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A sentence or a piece of output, with its section."""
 
     section: str
@@ -58,17 +56,10 @@ def read_parts(page: Path) -> list[Part]:
     return parts
 
 
-def find_sentences(parts: list[Part]) -> Iterator[str]:
-    """The sentences that name a release."""
-    for part in parts:
-        if not part.is_made:
-            yield from (one for one in re.split(r"(?<=[.:]) (?=[A-Z`])", part.text) if RELEASE.search(one))
-
-
 def compare_pages(old: list[Part], new: list[Part]) -> Iterator[tuple[bool, str]]:
     """Each difference between two builds of a page: whether its section names a release, and what to print."""
     told = {part.section for part in (*old, *new) if not part.is_made and RELEASE.search(part.text)}
-    texts = [[(part.is_made, part.text) for part in parts] for parts in (old, new)]
+    texts = [[part[1:] for part in parts] for parts in (old, new)]
     for kind, first, last, begin, end in difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
         if kind == "equal":
             continue
@@ -83,10 +74,8 @@ def compare_pages(old: list[Part], new: list[Part]) -> Iterator[tuple[bool, str]
 
 def write_report(pinned: Path, newest: Path, complaints: str) -> tuple[str, bool]:
     """The report on two built sites, and whether the newer one is right: nothing fails, and what differs is told."""
-    parts = {True: [], False: []}
-    naming = []
-    pages = sorted(path.relative_to(pinned).as_posix() for path in pinned.rglob("*.html"))
-    for name in pages:
+    parts, naming = {True: [], False: []}, []
+    for name in sorted(path.relative_to(pinned).as_posix() for path in pinned.rglob("*.html")):
         if not (newest / name).exists():
             parts[False].append(f"### {name}\n\nis missing\n")
             continue
@@ -95,7 +84,8 @@ def write_report(pinned: Path, newest: Path, complaints: str) -> tuple[str, bool
         old, new = (read_parts(site / name) for site in (pinned, newest))
         for told, text in compare_pages(old, new):
             parts[told or name in OF_PYTORCH].append(f"### {name}\n\n{text}")
-        naming += [f"- {name}: {sentence}" for sentence in find_sentences(new) if name not in OF_PYTORCH]
+        sentences = (one for part in new if not part.is_made for one in re.split(r"(?<=[.:]) (?=[A-Z`])", part.text))
+        naming += [f"- {name}: {one}" for one in sentences if RELEASE.search(one) and name not in OF_PYTORCH]
     report = [
         f"## What the build says\n\n```text\n{complaints.strip() or 'nothing'}\n```",
         f"## Differences that no sentence tells: {len(parts[False])}\n",
@@ -108,23 +98,20 @@ def write_report(pinned: Path, newest: Path, complaints: str) -> tuple[str, bool
     return "\n".join(report) + "\n", not complaints.strip() and not parts[False]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("python", help="of the environment with the other PyTorch")
-    parser.add_argument("--report", type=Path, default=ROOT / "build" / "newest" / "report.md")
-    options = parser.parse_args()
-    pinned = ROOT / "build" / "html"
+def main(python: str) -> int:
+    """Build with the PyTorch of another Python, write the report, and say whether there is something to do."""
+    pinned, folder = ROOT / "build" / "html", ROOT / "build" / "newest"
     if not (pinned / "index.html").exists():
         sys.exit("newest: build/html is what the other site is compared with: run `nox -s docs` first")
-    warnings = ROOT / "build" / "newest" / "warnings.txt"
-    site = build_copy(ROOT / "build" / "newest", python=options.python, warnings=warnings)
+    warnings = folder / "warnings.txt"
+    site = build_copy(folder, python=python, warnings=warnings)
     report, is_right = write_report(pinned, site, warnings.read_text(encoding="utf-8"))
-    options.report.write_text(report, encoding="utf-8")
+    (folder / "report.md").write_text(report, encoding="utf-8")
     print(
-        f"newest: {options.report} has what differs; {'all of it is told' if is_right else 'see what is to be done'}"
+        f"newest: build/newest/report.md has what differs; {'all of it is told' if is_right else 'mend what is not told'}"
     )
     return 0 if is_right else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1]))
