@@ -59,7 +59,7 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``leaf variables``: leaves. A tensor that you made is a leaf, and so is a parameter. ``weight[0]`` of a parameter is not.
+# - ``leaf variables``: leaves. A tensor that you made is a leaf, and so is a parameter. A part of it, ``weight[0]``, is not.
 # - ``requires_grad_(False)`` raises the same message.
 # - ``If you want to use a computed variable ...``: this second sentence is missing if you assigned ``True``.
 #
@@ -150,7 +150,7 @@ assert model(image) > score  # the model is linear, and each round goes up its s
 # sphinx_gallery_end_ignore
 
 # %%
-# **Record nothing from the start.** What you compute under ``no_grad`` is a leaf that does not require grad:
+# **Record nothing from the start.** Then the output of a layer has no history:
 
 with torch.no_grad():
     features = body(x)
@@ -195,8 +195,8 @@ assert before.requires_grad and not after.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **Call** ``requires_grad_(True)`` **on a result.** It raises nothing and changes nothing: the tensor is not a leaf, and its
-# ``.grad`` stays ``None``. Use ``retain_grad()`` to get its gradient.
+# **Call** ``requires_grad_(True)`` **on features.** It raises nothing and changes nothing: they are not a leaf, and their
+# ``.grad`` stays ``None``. Use ``retain_grad()`` to get the gradient.
 
 features = body(x)
 features.requires_grad_(True)
