@@ -74,6 +74,14 @@ def _raises(x):
 _one = torch.ones(3)
 assert "Data-dependent branching" in _compiled(_raises, _one)
 assert torch.equal(_compiled(_checks, _one), 2 * _one)
+
+
+def _denies(x):
+    assert not x.isnan().any()
+    return x * 2
+
+
+assert "Data-dependent branching" in _compiled(_denies, _one)
 assert _compiled(_checks, _one / 0 * 0) == "it is NaN"
 _buffer = torch.tensor(2)
 _said = _compiled(lambda x: x[::2] if _buffer > 1 else x, _one)
@@ -105,7 +113,7 @@ torch._dynamo.reset()
 #    * - ``if norm > 1:``, on a result
 #      - ``torch.where``, below
 #    * - ``if x.isnan().any(): raise ...``
-#      - ``assert (~x.isnan()).all()``. An ``assert`` on a tensor is compiled.
+#      - ``assert (~x.isnan()).all()``. An ``assert`` on a tensor, without ``not``, is compiled.
 #    * - ``if self.stride > 1:``, on a buffer with a number
 #      - Keep a Python number: ``self.stride = 2``.
 #    * - ``if pos[-1] >= size:``, on positions or lengths

@@ -96,7 +96,7 @@ for _name, _options in (
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
 #      - Update: in PyTorch 2.13 it has a second derivative.
-#    * - ``_cdist``, ``_embedding_bag``, ``_ctc_loss``
+#    * - ``_cdist``, ``_embedding_bag``
 #      - Build it from simple operations: see below.
 #
 # Why

@@ -90,9 +90,9 @@ assert raised == [
 #    * - ``[4]``, ``[4, 2]``
 #      - One class for each sample: ``CrossEntropyLoss``, below
 #    * - ``[8, 5]``, ``[8, 6]``
-#      - The last layer has one class too many.
+#      - Make the last layer for the classes of the labels.
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
-#      - The mask was read as a color image: open it with ``convert("L")``.
+#      - The mask was read as a color image: open it with ``convert("L")``, and make its values 0 and 1.
 #    * - ``[4]``, ``[100]``
 #      - A ``view(-1)`` in the model puts other dimensions into the batch. Often the images are larger than
 #        the model expects. Print the shape before the ``view``.
@@ -274,6 +274,7 @@ assert _said == "Expected input batch_size (8) to match target batch_size (10)."
 _loss = nn.CrossEntropyLoss()(_each.view(-1, 5), _text[:, 1:].flatten())
 _next = _text[:, 1:, None]
 assert torch.allclose(_loss, -_each.log_softmax(2).gather(2, _next).mean())
+assert nn.CrossEntropyLoss()(torch.zeros(2, 5), torch.tensor([-100] * 2)).isnan()
 _one_hot = nn.functional.one_hot(torch.tensor([2, 0]), 4)
 _said = _says(nn.CrossEntropyLoss(), scores, _one_hot.view(-1))
 assert _said == "Expected input batch_size (2) to match target batch_size (8)."
@@ -284,7 +285,8 @@ assert nn.CrossEntropyLoss()(_large, torch.zeros(1, 7, 8).long()) > 0
 
 # %%
 # - **Text**: scores of the next token have no row for the last one. Take ``labels[:, 1:]``. If a prompt or an image comes
-#   before the text, or the text was cut, do the same to the labels, with -100 for what should not count.
+#   before the text, or the text was cut, do the same to the labels, with -100 for what should not count. (With -100 alone, the
+#   loss is NaN.)
 # - **One-hot labels** that were flattened: ``labels.argmax(1)``.
 # - **Masks of a different size** than the scores: ``F.interpolate(scores, size=mask.shape[-2:])``.
 # - *Expected target size [2, 4], got [2, 5]*: ``scores.transpose(1, 2)``. The classes come before the length.

@@ -81,7 +81,8 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #      - no checkpoint: see below
 #
 # Is the frame above ``torch.load`` in a library? Update the library. Or call ``add_safe_globals``, as below, before it. Or, for
-# files that you trust, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``.
+# files that you trust, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``. It has no effect where the library
+# itself passes ``weights_only=True``.
 #
 # Earlier versions say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
 #
@@ -156,6 +157,14 @@ with mock.patch.dict(os.environ, {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}):
 
     with warnings.catch_warnings(action="ignore"):
         assert loads(argparse.Namespace(lr=0.1))
+        _file = io.BytesIO()
+        torch.save(argparse.Namespace(lr=0.1), _file)
+        _refused_by_env = []
+        try:
+            torch.load(io.BytesIO(_file.getvalue()), weights_only=True)
+        except pickle.UnpicklingError as error:
+            _refused_by_env.append(str(error))
+        assert len(_refused_by_env) == 1
 # sphinx_gallery_end_ignore
 
 # %%

@@ -57,7 +57,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #      - labels as large as the scores. One-hot: ``labels.argmax(1)``. One score for two classes:
 #        ``BCEWithLogitsLoss``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
-#      - a mask with channels: ``mask.squeeze(1).long()``
+#      - a mask with one channel: ``mask.squeeze(1).long()``
 #    * - ``binary_cross_entropy``: *Found dtype Long*, *result type Float can't be cast*
 #      - ``labels.float()``
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
