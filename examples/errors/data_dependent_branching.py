@@ -81,6 +81,7 @@ def _denies(x):
     return x * 2
 
 
+assert torch.equal(_checks(_one), _denies(_one))  # without torch.compile
 assert "Data-dependent branching" in _compiled(_denies, _one)
 assert _compiled(_checks, _one / 0 * 0) == "it is NaN"
 _buffer = torch.tensor(2)
