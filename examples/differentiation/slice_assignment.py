@@ -240,8 +240,7 @@ tabulate_writes()
 # memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. In a contiguous matrix of two
 # rows, ``m[:, 1:] = m[:, :-1]`` raises nothing, and can be wrong: put ``.clone()`` after the right-hand side.
 #
-# Pages on single errors: :ref:`a leaf <sphx_glr_gallery_errors_leaf_in_place.py>`,
-# :ref:`a view of a leaf <sphx_glr_gallery_errors_view_of_leaf.py>`,
+# Pages on single errors: :ref:`a leaf, or a view of one <sphx_glr_gallery_errors_leaf_in_place.py>`, and
 # :ref:`one of several views <sphx_glr_gallery_errors_view_of_several.py>`.
 
 # %%

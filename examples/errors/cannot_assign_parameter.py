@@ -7,6 +7,7 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
    ! single: cannot assign module before Module.__init__() call
    ! single: 'Net' object has no attribute
    ! single: replace the weight of a layer by a computed tensor, weight drop, MAML
+   ! single: cannot assign 'torch.FloatTensor' object to parameter '0' (torch.nn.Parameter or None required)
 
 .. in-short::
 
@@ -73,6 +74,19 @@ _layer.register_buffer("mean", torch.zeros(3))
 assert _says(_layer, "mean", 0.0) == (
     "cannot assign 'float' as buffer 'mean' (torch.nn.Buffer, torch.Tensor or None expected)"
 )
+try:
+    _layer.register_parameter("scale", torch.ones(2))
+except TypeError as error:
+    assert str(error).startswith(
+        "cannot assign 'torch.FloatTensor' object to parameter 'scale'"
+    )
+assert "scale" not in dict(_layer.named_parameters())
+_statistics = nn.Module()
+_statistics.stddev = nn.Parameter(torch.ones(2), requires_grad=False)
+assert "as parameter 'stddev'" in _says(_statistics, "stddev", torch.ones(2).sqrt())
+with torch.no_grad():
+    _statistics.stddev.copy_(torch.full((2,), 4.0).sqrt())
+assert _statistics.stddev.tolist() == [2, 2]
 assert _says(nn.Sequential(_layer), "0", torch.zeros(2)) == (
     "cannot assign 'torch.FloatTensor' as child module '0' (torch.nn.Module or None expected)"
 )
@@ -80,7 +94,27 @@ assert _says(nn.Sequential(_layer), "0", torch.zeros(2)) == (
 
 # %%
 # On a GPU it is *cannot assign 'torch.cuda.FloatTensor' as parameter*. Buffers and submodules have similar messages:
-# *cannot assign 'float' as buffer 'mean'*, *cannot assign 'torch.FloatTensor' as child module '0'*.
+# *cannot assign 'float' as buffer 'mean'*, *cannot assign 'torch.FloatTensor' as child module '0'*. The frame above
+# ``__setattr__`` tells what you wanted:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the frame
+#      - what to do
+#    * - ``forward``, as above
+#      - Give the computed tensor another name.
+#    * - ``forward`` of a wrapper that computes a weight anew, such as ``WeightDrop`` of AWD-LSTM
+#      - ``torch.nn.utils.parametrize.register_parametrization``
+#    * - an update of statistics (``PopArt``)
+#      - New numbers: ``self.stddev.copy_(...)`` under ``no_grad``.
+#    * - pruning, a new head
+#      - A new ``nn.Parameter``, and then a new optimizer.
+#    * - the inner loop of meta-learning
+#      - ``functional_call``, below
+#    * - ``register_parameter``: *object to parameter*
+#      - ``nn.Parameter(tensor)``
 #
 # Why
 # ---
@@ -202,9 +236,6 @@ assert _original.grad is not None and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# For a weight that each forward pass computes anew, such as weight drop, there is
-# ``torch.nn.utils.parametrize.register_parametrization``.
-#
 # Other messages of nn.Module
 # ---------------------------
 # **super().__init__() is missing**, or comes too late. Make it the first line of ``__init__``:

@@ -76,7 +76,24 @@ assert (
 
 # %%
 # ``x.new_tensor(x)`` says *rather than tensor.new_tensor(sourceTensor)*. Earlier versions write *it is recommended to use
-# sourceTensor.clone().detach()*. It is a warning: the program goes on.
+# sourceTensor.clone().detach()*. It is a warning: the program goes on. It names the line:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the line
+#      - write
+#    * - ``__getitem__``, ``collate_fn``
+#      - the tensor itself
+#    * - ``torch.tensor(labels, dtype=...)``, ``device=...``
+#      - ``labels.long()``, ``labels.to(device)``
+#    * - ``torch.tensor(loss)``, a line of ``forward``
+#      - ``loss``: the gradient stops at the copy.
+#    * - ``torch.tensor(x)`` for lists and tensors
+#      - ``torch.as_tensor(x)``
+#    * - a line of a library
+#      - You gave it a tensor, and it may expect a number: ``loss.item()``.
 #
 # Why
 # ---
@@ -147,11 +164,9 @@ assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
 
 # %%
 # ``tokens[index]`` shares memory with ``tokens``. If you write into the sample, take ``tokens[index].clone()``.
+# ``labels.long()`` returns ``labels`` itself if they have this type already.
 #
-# - **A different dtype or device**: ``labels.long()`` or ``labels.to(device)`` instead of ``torch.tensor(labels, dtype=...)``.
-#   If ``labels`` already has this dtype or device, you get ``labels`` itself, without a copy.
-# - **Lists in some places, tensors in others**: ``torch.as_tensor(x)`` takes both.
-# - **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
+# **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
 
 leaf = (tokens / 10).detach().clone().requires_grad_()
 leaf.sum().backward()
@@ -175,9 +190,6 @@ assert _warned(lambda: torch.tensor(torch.ones(()).item())) == []
 # sphinx_gallery_end_ignore
 
 # %%
-# The warning names the line. If that line is in a library, you gave it a tensor, and it may expect a number:
-# ``loss.item()`` is one.
-#
 # What not to do
 # --------------
 # **Do not hide the warning.** Here it points to a real mistake. The loss is copied out of the graph, and ``requires_grad=True``

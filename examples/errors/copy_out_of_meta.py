@@ -105,14 +105,26 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # sphinx_gallery_end_ignore
 
 # %%
-# The usual causes:
+# The last frame of the traceback that is not PyTorch's tells the cause:
 #
-# - ``load_state_dict`` without ``assign=True``, as above.
-# - **A name that is not in the file**, with ``strict=False``. That weight stays on ``meta``.
-# - **A buffer that is not saved**: see below.
-# - ``from_pretrained(…, device_map="auto")`` of *transformers*. Layers that did not fit on the GPU are kept elsewhere. Do not
-#   move such a model, or give a ``device_map`` with one device (as in `alpaca-lora#368
-#   <https://github.com/tloen/alpaca-lora/issues/368>`__).
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 60
+#
+#    * - the frame
+#      - cause and fix
+#    * - ``model.to(device)`` after your ``load_state_dict``
+#      - ``assign=True`` is missing, as above, or with ``strict=False`` a name in the file.
+#    * - the same, and only a buffer is listed
+#      - The buffer is not saved: see below.
+#    * - ``.to(device)`` after ``from_pretrained(..., device_map="auto")``, also in a trainer
+#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model, or give a ``device_map``
+#        with one device (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
+#    * - ``SentenceTransformer(...)`` in several threads
+#      - While one thread builds a model on ``meta``, the others do so, too. Load one after the other
+#        (`ogx#4635 <https://github.com/ogx-ai/ogx/issues/4635>`__).
+#    * - ``.cpu()`` or ``.numpy()`` in a script that converts weights
+#      - Load the model with ``device_map="cpu"``.
 #
 # The fix
 # -------
@@ -145,6 +157,26 @@ with torch.device("meta"):
     _part = Net()
 _part.load_state_dict({name: t.half() for name, t in saved.items()}, assign=True)
 assert _part.head.bias.dtype == torch.float16
+
+
+# a library that patches nn.Module for the time of a load does it for all threads
+import threading
+
+_register, _built = nn.Module.register_parameter, []
+
+
+def _on_meta(module, name, parameter):
+    _register(module, name, parameter)
+    if parameter is not None:
+        module._parameters[name] = nn.Parameter(parameter.to("meta"))
+
+
+nn.Module.register_parameter = _on_meta
+_thread = threading.Thread(target=lambda: _built.append(nn.Linear(2, 2)))
+_thread.start()
+_thread.join()
+nn.Module.register_parameter = _register
+assert _says(lambda: _built[0].to(device)) == message
 
 
 class _Tied(nn.Module):

@@ -120,8 +120,22 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # line sets ``device`` to ``meta``, where tensors have a shape and no values, and hidden code calls cuDNN's operation there. The
 # nodes and the message come from PyTorch. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
 #
-# You meet the message with a gradient penalty, with a Hessian or a product with it (natural gradient, TRPO), with
-# meta-learning, and with a physical loss that differentiates the network by its input.
+# The last frame of the traceback that is not PyTorch's tells which forward pass to change:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 52 48
+#
+#    * - the frame
+#      - put the ``with`` around
+#    * - ``penalty.backward()``, ``loss_d.backward()`` of a GAN or a physical loss
+#      - the forward pass whose slope is in the loss
+#    * - ``torch.autograd.grad`` of a product with a vector (TRPO, a Hessian)
+#      - the forward pass of the loss, or of the policy
+#    * - the outer ``backward()`` of meta-learning
+#      - the whole inner loop (`higher#4 <https://github.com/facebookresearch/higher/issues/4>`__)
+#    * - ``backward()``: *can only be called in training mode*
+#      - see below
 #
 # Why
 # ---
@@ -221,14 +235,26 @@ assert len(raised) == 1  # around backward it does not help
 #
 #    RuntimeError: cudnn RNN backward can only be called in training mode
 #
-# You call ``backward()`` after a forward pass in ``eval()``. Perhaps an evaluation called ``eval()``, and nothing called
-# ``train()`` after it. Or you want a saliency map or an attack. Or you train layers before an LSTM that you keep in ``eval()``.
-# In ``eval()``, cuDNN does not keep what its backward needs. ``train()`` right before ``backward()`` is too late.
+# You call ``backward()`` after a forward pass in ``eval()``, where cuDNN does not keep what its backward needs. ``train()``
+# right before ``backward()`` is too late.
 #
-# - **model.train() before the forward pass**, if this is a training step and you only forgot it.
-# - **Forward without cuDNN**, as above. The model stays in ``eval()``.
-# - **train() for this layer alone**: ``model.lstm.train()``. In an LSTM with ``dropout=0``, or with one layer, ``train()`` does
-#   not change the result, up to rounding:
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - the frame
+#      - what to do
+#    * - a training step, after an evaluation or after a function that generates text
+#      - That called ``eval()``. Call ``model.train()`` after it, before the forward pass.
+#    * - a saliency map, ``captum``, an attack
+#      - Forward without cuDNN, as above. The model stays in ``eval()``.
+#    * - a training step for layers before an LSTM in ``eval()``, such as a reward model
+#      - The same, or ``train()`` for the LSTM alone.
+#    * - a training step for layers after it
+#      - ``no_grad()`` for the LSTM, below
+#
+# **train() for this layer alone**: ``model.lstm.train()``. In an LSTM with ``dropout=0``, or with one layer, ``train()`` does
+# not change the result, up to rounding:
 
 lstm = nn.LSTM(4, 8)
 x = torch.randn(5, 2, 4)
@@ -244,8 +270,8 @@ assert torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# - **no_grad()**, if you need no gradient of the LSTM or of anything before it, its input included. Then no backward goes
-#   through the LSTM:
+# **no_grad()**, if you need no gradient of the LSTM or of anything before it, its input included. Then no backward goes through
+# the LSTM:
 
 head = nn.Linear(8, 1)
 lstm.eval()

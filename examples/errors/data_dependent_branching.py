@@ -49,12 +49,80 @@ except torch._dynamo.exc.Unsupported as error:
 assert len(raised) == 1 and "in clip, code: if norm > 1:" in raised[0]
 assert "Hint: Use `torch.cond`" in raised[0]
 assert "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170" in raised[0]
+
+
+def _compiled(function, *inputs):
+    """What a function returns when it is compiled whole, or what it says."""
+    torch._dynamo.reset()
+    try:
+        return torch.compile(function, fullgraph=True, backend="eager")(*inputs)
+    except RuntimeError as error:
+        return str(error)
+
+
+def _checks(x):
+    assert (~x.isnan()).all(), "it is NaN"
+    return x * 2
+
+
+def _raises(x):
+    if x.isnan().any():
+        raise ValueError("it is NaN")
+    return x * 2
+
+
+_one = torch.ones(3)
+assert "Data-dependent branching" in _compiled(_raises, _one)
+assert torch.equal(_compiled(_checks, _one), 2 * _one)
+
+
+def _denies(x):
+    assert not x.isnan().any()
+    return x * 2
+
+
+assert torch.equal(_checks(_one), _denies(_one))  # without torch.compile
+assert "Data-dependent branching" in _compiled(_denies, _one)
+assert _compiled(_checks, _one / 0 * 0) == "it is NaN"
+_buffer = torch.tensor(2)
+_said = _compiled(lambda x: x[::2] if _buffer > 1 else x, _one)
+assert "Data-dependent branching" in _said
+_number = 2
+_said = _compiled(lambda x: x[::2] if _number > 1 else x, _one)
+assert torch.equal(_said, _one[:2])
+_said = _compiled(lambda x: x if torch.equal(x, _one) else -x, _one)
+assert "Data dependent operator" in _said
+_said = _compiled(lambda x: torch.where((x == _one).all(), x, -x), _one)
+assert torch.equal(_said, _one)
+assert "Data-dependent branching" in _compiled(
+    torch.nn.init.trunc_normal_, torch.ones(3)
+)
+torch._dynamo.reset()
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the message names the line of your code, gives hints, and links to `PyTorch's page about this graph break
-# <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__. Earlier versions said *Dynamic control flow is
-# not supported at the moment*.
+# The rest of the message gives hints, links to `PyTorch's page about this graph break
+# <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__, and ends with the line of code. Earlier versions
+# said *Dynamic control flow is not supported at the moment*. Which line is it?
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 52 48
+#
+#    * - the line
+#      - what to do
+#    * - ``if norm > 1:``, on a result
+#      - ``torch.where``, below
+#    * - ``if x.isnan().any(): raise ...``
+#      - ``assert (~x.isnan()).all()``. An ``assert`` on a tensor, without ``not``, is compiled.
+#    * - ``if self.stride > 1:``, on a buffer with a number
+#      - Keep a Python number: ``self.stride = 2``.
+#    * - ``if pos[-1] >= size:``, on positions or lengths
+#      - Pass a Python number, or ``torch.where``.
+#    * - ``if x.item() > 0:``, ``if torch.equal(a, x):``
+#      - See below. ``(a == x).all()`` gives a tensor.
+#    * - a line of a library or of PyTorch, such as ``nn.init.trunc_normal_``
+#      - Call it outside of the compiled function.
 #
 # This page uses ``backend="eager"``, which needs no compiler. The message comes before the backend is called.
 #

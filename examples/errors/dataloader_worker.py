@@ -123,7 +123,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - ``if __name__ == "__main__":``, as below
 #    * - *Can't pickle local object*, *Ran out of input*
 #      - Move a function to the top level: see below.
-#    * - *is killed by signal: Killed*
+#    * - *is killed by signal: Killed*, *Connection reset by peer*
 #      - Memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
 #    * - *is killed by signal: Bus error*
 #      - Shared memory is full, in which batches travel. Start a container with ``--shm-size=8g`` or ``--ipc=host``
@@ -133,7 +133,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *Cannot re-initialize CUDA in forked subprocess*
 #      - Leave the GPU to the training loop: see below.
 #    * - nothing, or *Segmentation fault*
-#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. Your own process now crashes, and prints the line.
+#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. A crash then prints its line.
 #
 # Why
 # ---
@@ -250,8 +250,8 @@ assert "local object" in raised[0] and "make_loader.<locals>.collate" in raised[
 # sphinx_gallery_end_ignore
 
 # %%
-# Below it stands *EOFError: Ran out of input*: the worker's words, who got no pickle. The message to read is the one of your
-# program. Give the function a place at the top level of the file, and its data as arguments:
+# Under Windows, *EOFError: Ran out of input* follows: the worker's words, who got no pickle. The message to read is the one of
+# your program. Give the function a place at the top level of the file, and its data as arguments:
 
 from functools import partial
 
@@ -264,7 +264,10 @@ loader = DataLoader(range(4), batch_size=2, collate_fn=partial(collate, 10))
 print(*loader)
 
 # sphinx_gallery_start_ignore
+import io
 import pickle
+
+import torch
 
 assert pickle.loads(pickle.dumps(partial(collate, 10)))([1]) == [10]
 _said = []
@@ -273,13 +276,18 @@ try:
 except EOFError as error:
     _said.append(str(error))
 assert _said == ["Ran out of input"]
+try:
+    torch.load(io.BytesIO())
+except EOFError:
+    _said.append("torch.load")
+assert len(_said) == 2
 # sphinx_gallery_end_ignore
 
 # %%
 # - **A transform with a lambda**: write a function, or a class with ``__call__``.
 # - **An open file, a database, an h5py file** in the dataset: open it in ``__getitem__``, at the first call.
-# - **Ran out of input from torch.load or pickle.load** is another case: the file is empty. It was cut off when it was saved, or
-#   is still being written.
+# - **Ran out of input from pickle.load** is a different case: the file is empty. It was cut off when it was saved, or is still
+#   being written. (``torch.load`` raises an ``EOFError``, too.)
 #
 # Caught KeyError in DataLoader worker process 0
 # ----------------------------------------------

@@ -74,13 +74,43 @@ try:
 except RuntimeError as error:
     _averaged.append(str(error))
 assert _averaged == [message]
+
+
+class _Built(nn.Module):
+    def __init__(self, recorded):
+        super().__init__()
+        self.layer = nn.Linear(3, 2)
+        with torch.set_grad_enabled(recorded):
+            self.stride = self.layer(torch.ones(1, 3))
+
+
+assert not _copies(_Built(True)) and _copies(_Built(False))
+assert not _copies({"prediction": model(x)})
+assert _copies({"prediction": model(x).detach()})
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``graph leaves``: tensors without a ``grad_fn``. The message does not name the tensor; a search for it is below.
 # - ``weight_norm``: one known source, below too. The oldest versions say *Only Variables created explicitly by the user (graph
 #   leaves) support the deepcopy protocol*.
-# - You did not call ``deepcopy``? ``AveragedModel`` and other averages of weights (EMA) do.
+#
+# The frame above ``deepcopy`` tells where the tensor was made:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the frame
+#      - cause and fix
+#    * - your ``deepcopy(model)``, after a batch
+#      - ``forward`` keeps an output: store it detached.
+#    * - ``ModelEMA``, ``AveragedModel``, before any batch
+#      - ``__init__`` computes a weight: make it a parameter. Or it runs a batch through the model: put
+#        ``torch.no_grad()`` around that.
+#    * - a library that hooks a layer, such as ``BYOL``
+#      - The hook keeps the output. Clear what it keeps, or detach in the hook.
+#    * - a transform or a metric that copies its inputs
+#      - An output of the model is copied alone: ``y.detach()``.
 #
 # Why
 # ---

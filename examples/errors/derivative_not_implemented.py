@@ -82,11 +82,22 @@ for _name, _options in (
 # sphinx_gallery_end_ignore
 
 # %%
-# The word before *backward* names the operation. On a GPU there are three such kernels:
+# The traceback ends in ``backward()`` or ``torch.autograd.grad``. The word before *backward* names the operation:
 #
-# - *derivative for aten::_scaled_dot_product_flash_attention_backward is not implemented*
-# - *derivative for aten::_scaled_dot_product_efficient_attention_backward is not implemented*
-# - *derivative for aten::_scaled_dot_product_cudnn_attention_backward is not implemented*
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - the name
+#      - what to do
+#    * - ``_scaled_dot_product_flash_attention``, ``..._efficient_attention``, ``..._cudnn_attention``
+#      - ``MATH``, as below: kernels of a GPU
+#    * - ``_cudnn_rnn``
+#      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
+#    * - ``grid_sampler_2d``, ``grid_sampler_3d``
+#      - Update: in PyTorch 2.13 it has a second derivative.
+#    * - ``_cdist``, ``_embedding_bag``
+#      - Build it from simple operations: see below.
 #
 # Why
 # ---
@@ -271,6 +282,15 @@ assert points.grad.isfinite().all()
 # as in *the derivative for 'igamma: input' is not implemented*:
 
 # sphinx_gallery_start_ignore
+for _dimensions in (2, 3):
+    _image = torch.randn(1, 1, *[3] * _dimensions, dtype=torch.float64)
+    _place = 0.6 * torch.rand(1, *[2] * _dimensions, _dimensions, dtype=torch.float64)
+    assert torch.autograd.gradgradcheck(
+        lambda image, place=_place: nn.functional.grid_sample(
+            image.sin(), place, align_corners=False
+        ),
+        _image.requires_grad_(),
+    )
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
 _said = _says(

@@ -37,6 +37,8 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import warnings
+
 import torch.nn.functional as F
 
 try:
@@ -228,8 +230,8 @@ assert raised[1:] == [
 #
 # - **One is small, as (1024 x 2) or (258 x 2)**: the channels are last, so the 3 colors are taken for the width. Use
 #   ``permute`` as above.
-# - **Both are small**: print the shapes layer by layer. Pad the convolutions with ``kernel_size // 2``, which keeps the size
-#   with stride 1. Or leave out a pooling, or resize the images with ``F.interpolate``.
+# - **Both are small**: print the shapes layer by layer. Pad the convolutions: ``padding="same"`` keeps the size, with stride 1.
+#   Or leave out a pooling, or resize the images with ``F.interpolate``.
 # - **Only for some images**: look for the smallest one. An object that was cut out may be 3 pixels wide.
 # - **One number, as (3)**: ``nn.Conv1d`` wants the time in the last dimension. Use ``x.transpose(1, 2)``.
 
@@ -240,8 +242,11 @@ for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
 
 # sphinx_gallery_start_ignore
 assert x.shape == (1, 120, 1, 1)
-for _kernel in (1, 3, 5, 7):  # padding of half the kernel keeps the size
-    assert nn.Conv2d(1, 1, _kernel, padding=_kernel // 2)(images).shape == images.shape
+for _kernel in range(1, 8):
+    for _options in ({}, {"dilation": 2}, {"bias": False}):
+        _same = nn.Conv2d(1, 1, _kernel, padding="same", **_options)
+        with warnings.catch_warnings(action="ignore"):  # of a copy, for even kernels
+            assert _same(images).shape == images.shape
 _large = F.interpolate(images, size=32, mode="bilinear")
 assert net(_large).shape == (1, 120, 1, 1)
 assert "(64 x 3). Kernel size: (5 x 5)." in _says(

@@ -32,6 +32,8 @@ from torch.func import grad
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
+from torch.func import jacrev
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -62,12 +64,45 @@ assert says(lambda: torch.func.grad_and_value(loss)(weight)) == raised[0]
 assert says(lambda: grad(lambda w: loss(w)[:1])(weight)) == raised[0]
 assert says(lambda: grad(lambda w: loss(w)[:1].squeeze())(weight)) is None
 assert "got tensor with 2 dims" in says(lambda: grad(lambda w: w[None] * 2)(weight))
+_net = torch.nn.Sequential(
+    torch.nn.Linear(1, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+)
+_points = torch.linspace(-1, 1, 5)[:, None]
+_slopes = torch.func.vmap(grad(lambda t: _net(t).squeeze()))(_points)
+_leaf = _points.clone().requires_grad_()
+_net(_leaf).sum().backward()
+assert torch.allclose(_slopes, _leaf.grad, atol=1e-6)
+assert "got tensor with 1 dims" in says(lambda: grad(_net)(_points[0]))
+assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
+_inner = torch.autograd.functional.jacobian
+_said = says(lambda: grad(lambda w: _inner(torch.sin, w).sum())(weight))
+assert "You are attempting to call Tensor.requires_grad_()" in _said
+assert torch.equal(grad(lambda w: jacrev(torch.sin)(w).sum())(weight), -weight.sin())
 # sphinx_gallery_end_ignore
 
 # %%
-# - You called ``grad``, and the message names ``grad_and_value``: ``grad`` calls it.
-# - ``got tensor with 1 dims`` is the problem: a scalar has 0. A tensor of shape ``(1,)``, such as the output of
-#   ``nn.Linear(3, 1)`` for one sample, has 1 and raises: add ``.squeeze()``.
+# ``grad`` calls ``grad_and_value``, so the message names that. Its end, and the function that you gave to ``grad``, tell the
+# cause:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 54 46
+#
+#    * - the function, and the end of the message
+#      - what to do
+#    * - a loss without a mean: *tensor with 1 dims*
+#      - ``.mean()``, as below
+#    * - a network with one output, for one sample: *tensor with 1 dims*, or *2 dims*
+#      - The output has shape ``(1,)`` or ``(1, 1)``: add ``.squeeze()``.
+#    * - a solution of which you want the slope, as in a PINN
+#      - ``vmap(grad(f))`` over the points, or ``jacrev``
+#    * - a loss and predictions: *got <class 'tuple'>*
+#      - ``has_aux=True``, below
+#    * - ``.item()`` in the function: *got <class 'float'>*
+#      - Return the tensor.
+#    * - ``torch.autograd.functional.jacobian`` in the function: *attempting to call Tensor.requires_grad_()*
+#      - ``torch.func.jacrev``, `as in this thread
+#        <https://github.com/pytorch/functorch/issues/922>`__
 #
 # Why
 # ---
@@ -178,8 +213,6 @@ gradient, prediction = grad(loss, has_aux=True)(weight)
 assert torch.equal(prediction, x @ weight)
 
 # %%
-# ``got <class 'float'>`` comes from ``.item()`` in the function: return the tensor.
-#
 # **requires_grad_() in the function.** ``grad`` watches its argument by itself. Delete the call, and a ``.detach()`` before it,
 # which makes the gradient 0:
 

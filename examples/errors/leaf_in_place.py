@@ -7,11 +7,17 @@ a leaf Variable that requires grad is being used in an in-place operation
    ! single: updating a weight by hand with -= raises
    ! single: manual gradient descent without an optimizer changes nothing
    ! single: cannot resize variables that require grad
+   ! single: a view of a leaf Variable that requires grad is being used in an in-place operation
+   ! single: leaf variable has been moved into the graph interior
+   ! single: setting some entries of a weight raises
+   ! single: _initialize_biases fails when a YOLO model is built
+   ! single: A view was created in no_grad mode and is being modified inplace with grad mode enabled
 
 .. in-short::
 
    You write to a parameter, or to an input whose gradient you want, while autograd is recording. For an update, write inside
-   ``torch.no_grad()``. For a step of the computation, make a new tensor: ``noisy = x + noise``.
+   ``torch.no_grad()``. For a step of the computation, make a new tensor: ``noisy = x + noise``. The same goes for a part of it:
+   *a view of a leaf Variable*.
 
    .. code-block:: diff
 
@@ -72,10 +78,27 @@ assert raised == 2 * len(_writes) * [message]
 # sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*.
+# Earlier versions say *a leaf Variable that requires grad has been used in an in-place operation*. The last frame of the
+# traceback that is not PyTorch's:
 #
-# Other lines that raise it, if ``x`` is a leaf that requires a gradient: ``x += noise``, ``x.clamp_(0, 1)``,
-# ``x.copy_(other)``, ``nn.ReLU(inplace=True)(x)``. Under ``torch.func.grad``, the argument of your function is such a leaf.
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 52 48
+#
+#    * - the frame
+#      - what to do
+#    * - ``w -= lr * w.grad``, your own initialization
+#      - Write inside ``no_grad``.
+#    * - ``weight[:2] = ...``, ``b[:, 4] += ...`` of a YOLO head, ``E[:, 0::2] = ...`` in ``__init__``
+#      - the same: :ref:`a part of a weight <part-of-a-leaf>`
+#    * - ``x += noise``, ``x.clamp_(0, 1)``, a model that begins with ``nn.ReLU(inplace=True)``
+#      - Make a new tensor, as below.
+#    * - ``embeds += ...``, ``flat.index_copy_(...)`` in a language model, with gradient checkpointing
+#      - The embeddings were made a leaf for it. Make a new tensor: ``flat = flat.index_copy(...)``.
+#    * - a function under ``torch.func.grad``
+#      - Its argument is such a leaf. Make a new tensor.
+#    * - a meter or an observer, and *resize*
+#      - See the end.
 #
 # Why
 # ---
@@ -118,7 +141,7 @@ assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# An optimizer from ``torch.optim`` does the same: by default, its ``step()`` runs without recording.
+# An optimizer from ``torch.optim`` does the same.
 #
 # **For a step of the computation,** such as noise that is added to an input, make a new tensor. The gradient goes through it to
 # the leaf. If a model begins with ``nn.ReLU(inplace=True)``, call ``model(x.clone())``.
@@ -133,6 +156,113 @@ assert image.grad.tolist() == [3, 3, 3, 3]
 image.grad = None
 nn.ReLU(inplace=True)(image.clone()).sum().backward()
 assert image.grad.tolist() == [1, 1, 1, 1]
+# what gradient checkpointing of a model with frozen embeddings does
+_words = nn.Embedding(5, 3).requires_grad_(False)
+_words.register_forward_hook(lambda module, args, result: result.requires_grad_())
+_embeds = _words(torch.tensor([[0, 1]]))
+_flat = _embeds.view(-1, 3)
+for _write in (
+    lambda: _flat.index_copy_(0, torch.tensor([1]), torch.ones(1, 3)),
+    lambda: _embeds.add_(1),
+):
+    raised = []
+    try:
+        _write()
+    except RuntimeError as error:
+        raised.append(str(error).removeprefix("a view of "))
+    assert raised == [message]
+_flat.index_copy(0, torch.tensor([1]), torch.ones(1, 3)).sum().backward()
+assert _embeds.grad.tolist() == [[[1, 1, 1], [0, 0, 0]]]
+# sphinx_gallery_end_ignore
+
+# %%
+# .. _part-of-a-leaf:
+#
+# a view of a leaf Variable
+# -------------------------
+# You write to a part of a parameter. ``weight[:2]`` shares the memory of ``weight``, so ``weight`` itself would change:
+
+from torch import nn
+
+# sphinx_gallery_start_ignore
+try:
+    # sphinx_gallery_end_ignore
+    embedding = nn.Embedding(5, 3)
+    pretrained = torch.ones(2, 3)
+
+    embedding.weight[:2] = pretrained
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    view_message = str(error)
+    print("RuntimeError:", view_message)
+assert view_message == "a view of " + message
+assert not torch.equal(embedding.weight[:2], pretrained)
+_weight = embedding.weight
+
+
+def _says(write):
+    try:
+        write()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+_views = [
+    lambda: _weight[0].copy_(pretrained[0]),
+    lambda: _weight.t().mul_(2),
+    lambda: _weight.view(-1)[0].fill_(1),
+    lambda: _weight[:, 0].add_(1),
+]
+assert [_says(write) for write in _views] == 4 * [view_message]
+_indices = [
+    lambda: _weight.__setitem__(_weight > 0, 0),
+    lambda: _weight.__setitem__(torch.tensor([0, 3]), 0),
+    lambda: _weight.__setitem__(slice(None), 0),
+]
+assert [_says(write) for write in _indices] == 3 * [message]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``weight[:, 0] += 1``, ``weight.t().mul_(2)`` and ``weight.view(-1)[0] = 1`` raise it too. Earlier versions let the write
+# pass, and the backward after it fails with *leaf variable has been moved into the graph interior*.
+#
+# **To set values**, write inside ``no_grad``. The parameter stays a leaf:
+
+with torch.no_grad():
+    embedding.weight[:2] = pretrained
+
+conv = nn.Conv2d(1, 6, 1)
+with torch.no_grad():
+    conv.bias.view(3, 2)[:, 0] += 1.5  # as in a YOLO head
+
+nn.init.zeros_(embedding.weight[4])  # runs without recording by itself
+print(embedding.weight)
+
+# sphinx_gallery_start_ignore
+assert torch.equal(embedding.weight[:2], pretrained) and not embedding.weight[4].any()
+for _parameter in (embedding.weight, conv.bias):
+    assert _parameter.is_leaf and _parameter.requires_grad
+assert (conv.bias[::2] >= 0.5).all() and (conv.bias[1::2] <= 1).all()
+embedding(torch.tensor([0])).sum().backward()
+assert embedding.weight.grad[0].tolist() == [1, 1, 1]
+# sphinx_gallery_end_ignore
+
+# %%
+# **For a step of the computation**, write to a copy. ``clone()`` is recorded, so the gradient goes back to ``z``. It is 0 for
+# the overwritten entry. ``torch.where(keep, z, 0.0)`` does the same without a write.
+
+z = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+changed = z.clone()
+changed[0] = 0
+(changed * 5).sum().backward()
+print("z.grad:", z.grad, "  z:", z.tolist())
+
+# sphinx_gallery_start_ignore
+assert z.grad.tolist() == [0, 5, 5] and z.tolist() == [1, 2, 3]
+z.grad = None
+(torch.where(torch.tensor([False, True, True]), z, 0.0) * 5).sum().backward()
+assert z.grad.tolist() == [0, 5, 5]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -162,17 +292,8 @@ assert "The .grad attribute of a Tensor that is not a leaf" in str(caught[-1].me
 # sphinx_gallery_end_ignore
 
 # %%
-# No variable holds the leaf with the gradient now:
-
-print("w.is_leaf:", w.is_leaf)
-
-# graph: w -- The name w belongs to the result of a subtraction; no variable holds the leaf
-
-# %%
 # In a loop over the parameters of a model the same line raises nothing. It gives the name ``p`` to a new tensor, the model
 # keeps the old one, and nothing is learned.
-
-from torch import nn
 
 torch.manual_seed(0)
 model = nn.Linear(1, 1, bias=False)
@@ -192,7 +313,7 @@ assert len(set(losses)) == 1 and losses[0] > 0.1 and p is not model.weight
 
 # %%
 # **Write through** ``.data``. After ``backward()`` the number is right. But the write is not counted. Before ``backward()``, it
-# gives a wrong gradient and no message:
+# gives a wrong gradient and no message. In ``forward`` it changes the parameter for good.
 
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
@@ -236,11 +357,44 @@ assert w == 4 and w.is_leaf
 # -----------------------------------
 # - The same write inside ``no_grad`` is counted. If it comes too early, PyTorch raises :ref:`modified by an inplace operation
 #   <sphx_glr_gallery_errors_modified_in_place.py>`.
-# - :ref:`a view of a leaf Variable <sphx_glr_gallery_errors_view_of_leaf.py>`: you write to a part of a parameter, such as
-#   ``w[0] = 0``.
+# - For a row of ``for row in weight``: :ref:`Output 0 of Unbind is a view <sphx_glr_gallery_errors_view_of_several.py>`.
 # - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
 #   fixes are the same.
-# - ``resize_`` is refused for any tensor that requires grad, under ``no_grad`` too:
+#
+# **A view was created in no_grad mode and is being modified inplace with grad mode enabled.** The write is outside of
+# the block:
+
+# sphinx_gallery_start_ignore
+assert "Output 0 of Unbind is a view" in _says(lambda: next(iter(_weight)).mul_(2))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    with torch.no_grad():
+        row = embedding.weight[0]
+    row += 1
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    raised.append(str(error))
+    print("RuntimeError:", str(error).partition(" Given")[0])
+assert len(raised) == 1
+assert raised[0].startswith("A view was created in no_grad mode and is being modified")
+_before = embedding.weight.detach().clone()
+with torch.no_grad():
+    _row = embedding.weight[0]
+    _row += 1
+assert torch.equal(embedding.weight[0], _before[0] + 1)
+_copy = embedding.weight.clone()
+_row = _copy[0]
+_row += 1
+assert _copy.grad_fn.name().endswith("CopySlices")
+# sphinx_gallery_end_ignore
+
+# %%
+# Move the write into the block, if it sets values. If it belongs to the computation, move the view out of the block, and make
+# it a view of a clone.
+#
+# **cannot resize variables that require grad.** ``resize_`` is refused for any tensor that requires grad, under ``no_grad``
+# too:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -269,4 +423,5 @@ assert scores.detach().clone().resize_(8, 1).shape == (8, 1)
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what makes a leaf.
 # - :ref:`sphx_glr_gallery_training_fit_by_hand.py`: a whole training loop by hand.
+# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes to a part, and how they are recorded.
 # - `torch.no_grad <https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html>`__ in PyTorch's reference.

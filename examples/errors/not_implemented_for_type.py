@@ -57,14 +57,41 @@ for _dtype, _name in (
     (torch.complex64, "ComplexFloat"),
 ):
     assert says(lambda d=_dtype: scores.to(d).log_softmax(1)).endswith(f"'{_name}'")
+_mask = torch.eye(4).long()[None, None]
+for _name, _call in (
+    ("softmax", torch.arange(5).softmax),
+    ("normal_kernel_cpu", lambda _: torch.tensor([0, 0]).normal_()),
+    ("batch_norm", lambda _: torch.nn.BatchNorm2d(1)(_mask)),
+    ("upsample_", lambda _: F.interpolate(_mask, 8)),
+):
+    assert says(lambda call=_call: call(0)).startswith(f'NotImplementedError: "{_name}')
+_large = F.interpolate(_mask.float(), 8, mode="nearest").long()
+assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``"log_softmax_lastdim_kernel_impl"``: the code inside PyTorch. Its name often tells the function: here ``log_softmax``,
-#   which ``cross_entropy`` computes first.
-# - ``'Long'``: the type that arrived. *Long* is ``int64``, *Int* ``int32``, *Byte* ``uint8``, *Bool* ``bool``, *Half*
-#   ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. If it is *Float*, you need the
-#   opposite: see masks, below.
+# ``'Long'`` is the type that arrived. *Long* is ``int64``, *Int* ``int32``, *Byte* ``uint8``, *Bool* ``bool``, *Half*
+# ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. Before it is the name of the code inside
+# PyTorch. With the last frame of the traceback that is not PyTorch's, it tells the cause:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 42 58
+#
+#    * - name and frame
+#      - cause and fix
+#    * - ``log_softmax_lastdim_kernel_impl``, at the loss
+#      - The arguments are in the wrong order, or ``.long()`` was called on the scores.
+#    * - ``softmax...``, ``normal_kernel_cpu``, in ``forward``
+#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: write ``0.0``, or ``.float()``.
+#    * - ``batch_norm``, at the first layer
+#      - Bytes of an image, or ids of words: see below.
+#    * - ``upsample_...``, at ``F.interpolate``
+#      - A mask of integers: ``F.interpolate(mask.float(), ...).long()``, with ``mode="nearest"``.
+#    * - ``slow_conv2d_cpu``, ``addmm_impl_cpu_``, and ``'Half'``
+#      - The model runs on the CPU: see below.
+#    * - ``bitwise_and_cpu``, and ``'Float'``
+#      - Masks of numbers: ``mask.bool()``.
 #
 # Why
 # ---

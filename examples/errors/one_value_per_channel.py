@@ -127,6 +127,8 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 
 # %%
 # - **drop_last does not help**: the batch size is 1, or it is 1 on each GPU. ``print(x.shape)`` in front of the layer.
+# - **When the model is built** (the frame is in ``__init__``): some models run one image to count features or strides. Call
+#   ``eval()`` before that and ``train()`` after it.
 # - **In validation or when you use the model** (the frame is a line of your validation): ``model.eval()``. Keep all samples.
 # - **Only one sample fits in memory**: ``nn.LayerNorm`` and ``nn.GroupNorm`` compute within one sample. A group of
 #   ``GroupNorm`` needs more than one value, too: two channels, for example. Gradient accumulation does not help, as each
@@ -137,6 +139,8 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # each sample.
 
 # sphinx_gallery_start_ignore
+_pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3))
+assert raises(_pooled, 1, 3, 8, 8) and _pooled.eval()(torch.ones(1, 3, 8, 8)).sum() > 0
 said = []
 try:
     nn.InstanceNorm1d(2)(torch.ones(1, 2, 1))

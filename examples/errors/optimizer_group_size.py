@@ -53,6 +53,26 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
+# The frame above ``load_state_dict`` tells the cause:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 40 60
+#
+#    * - the frame
+#      - cause and fix
+#    * - your line
+#      - Layers were frozen or unfrozen, as above, or the model has changed. To fine-tune on another task, load
+#        the model's weights, and begin with a new optimizer.
+#    * - ``trainer.fit(ckpt_path=...)``, ``restore_optimizers``, ``accelerator.load_state``
+#      - The same, but these resume everything. To fine-tune, load only the weights, and start without them.
+#    * - a loop over several optimizers, as of a GAN
+#      - the file of the other one
+#    * - your line, and *a different number of parameter groups*
+#      - Weight decay for some parameters only makes two groups. Build the same groups.
+#    * - ``step()``, and a ``KeyError``
+#      - the file of a different class of optimizer: see below
+#
 # Why
 # ---
 # The optimizer's state dict finds parameters by number: 0 is the first that the optimizer got. So each number must mean the
@@ -155,13 +175,8 @@ assert torch.equal(
 # sphinx_gallery_end_ignore
 
 # %%
-# Other causes:
-#
-# - **Weight decay for some parameters only** makes two groups. Build the same groups when you resume.
-# - **The model has changed**, or you fine-tune it on another task. Load the model's weights, and begin with a new optimizer.
-# - **Two optimizers**, as of a GAN: you load the file of the other one.
-# - **The file of another class of optimizer** raises a ``KeyError``, often only in ``step()``. The file of SGD has no
-#   ``'betas'`` for Adam, and with momentum no ``'step'`` (earlier: ``'exp_avg'``). The file of Adam has no ``'momentum'``.
+# **The file of a different class of optimizer** raises a ``KeyError``, often only in ``step()``. The file of SGD has no
+# ``'betas'`` for Adam, and with momentum no ``'step'`` (earlier: ``'exp_avg'``). The file of Adam has no ``'momentum'``.
 
 # sphinx_gallery_start_ignore
 try:

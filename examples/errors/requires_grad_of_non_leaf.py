@@ -6,6 +6,7 @@ you can only change requires_grad flags of leaf variables
    ! single: freezing a layer by its output raises
    ! single: requires_grad = False on the result of a computation
    ! single: image.requires_grad = True fails in the second step of an attack
+   ! single: loss.requires_grad = True raises
 
 .. in-short::
 
@@ -54,14 +55,43 @@ def _said(call):
 
 
 assert _said(lambda: features.requires_grad_(False)) == message
+_loss = body(x).mean()
+assert (
+    _said(lambda: setattr(_loss, "requires_grad", True))
+    == (message.partition(" If you")[0])
+)
+_loss.backward()
+assert torch.allclose(body.weight.grad, x.mean(0).expand(4, 3) / 4, atol=1e-6)
+body.zero_grad()
 _w = nn.Parameter(torch.ones(2))
+assert _said(lambda: setattr(_w.clone(), "requires_grad", False)) == message
 assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``leaf variables``: leaves. A tensor that you made is a leaf, and so is a parameter. ``weight[0]`` of a parameter is not.
+# - ``leaf variables``: leaves. A tensor that you made is a leaf, and so is a parameter. A part of it, ``weight[0]``, is not.
 # - ``requires_grad_(False)`` raises the same message.
 # - ``If you want to use a computed variable ...``: this second sentence is missing if you assigned ``True``.
+#
+# The line that raises tells what you want:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the line
+#      - what to do
+#    * - ``features.requires_grad = False``
+#      - ``detach()``, as below
+#    * - ``layer.weight.requires_grad = False``, ``p.requires_grad = False``
+#      - The weight is computed: see below.
+#    * - ``image.requires_grad = True`` in a loop
+#      - ``image.detach().requires_grad_()``, see below.
+#    * - ``loss.requires_grad = True``
+#      - Delete it: this loss has a graph. It only hid that :ref:`others had none
+#        <sphx_glr_gallery_errors_no_grad_fn.py>`.
+#    * - ``s.requires_grad = True``, to read ``s.grad``
+#      - ``s.retain_grad()``
 #
 # Why
 # ---
@@ -112,7 +142,8 @@ assert not _normed.weight.requires_grad and not _normed(x).requires_grad
 
 # %%
 # **A weight is computed,** by ``weight_norm``, LoRA merging or FSDP, and ``layer.weight.requires_grad = False`` raises. Freeze
-# what it is computed from: ``layer.requires_grad_(False)``. With FSDP, freeze before you wrap the model.
+# what it is computed from: ``layer.requires_grad_(False)``. With FSDP, freeze before you wrap the model. In the inner loop of
+# MAML, leave these weights out of the update.
 #
 # **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
 # assigning ``True`` raises:
@@ -150,7 +181,7 @@ assert model(image) > score  # the model is linear, and each round goes up its s
 # sphinx_gallery_end_ignore
 
 # %%
-# **Record nothing from the start.** What you compute under ``no_grad`` is a leaf that does not require grad:
+# **Record nothing from the start.** Then the output of a layer has no history:
 
 with torch.no_grad():
     features = body(x)
@@ -195,8 +226,8 @@ assert before.requires_grad and not after.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **Call** ``requires_grad_(True)`` **on a result.** It raises nothing and changes nothing: the tensor is not a leaf, and its
-# ``.grad`` stays ``None``. Use ``retain_grad()`` to get its gradient.
+# **Call** ``requires_grad_(True)`` **on features.** It raises nothing and changes nothing: they are not a leaf, and their
+# ``.grad`` stays ``None``. Use ``retain_grad()`` to get the gradient.
 
 features = body(x)
 features.requires_grad_(True)

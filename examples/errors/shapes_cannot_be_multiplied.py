@@ -162,7 +162,8 @@ for _size in (28, 64):
 #   make the optimizer.
 # - **A new head of a trained model**: ``nn.Linear(model.fc.in_features, classes)``.
 # - **The first number is not your batch**: ``Flatten()`` is missing, or ``view`` mixed the batch with other dimensions. Write
-#   ``x.flatten(1)``.
+#   ``x.flatten(1)``. Or several outputs were joined in dimension 0: ``torch.cat(outputs, 1)``.
+# - **The second number is a height or a width**: the layer wants the channels last, ``x.permute(0, 2, 3, 1)``.
 # - **Equal numbers, but not in the middle**: transpose one matrix. For ``(3x2 and 5x2)`` it is ``x @ w.T``. ``nn.Linear``
 #   stores its weight as ``(out, in)``.
 #
@@ -179,6 +180,13 @@ assert nn.Sequential(*net[:-1], _head)(images).shape == (2, 3)
 _x, _by_columns = torch.ones(3, 2), torch.ones(5, 2)
 assert _says(_x.matmul, _by_columns).endswith("(3x2 and 5x2)")
 assert (_x @ _by_columns.T).shape == (3, 5)
+_outputs, _last = [torch.rand(10, 4)] * 6, nn.Linear(24, 2)
+assert _says(_last, torch.cat(_outputs)).endswith("(60x4 and 24x2)")
+assert _last(torch.cat(_outputs, 1)).shape == (10, 2)
+_map, _pixels = torch.rand(1, 64, 32, 31), nn.Linear(64, 64)
+assert _says(_pixels, _map).endswith("(2048x31 and 64x64)")
+_moved = _pixels(_map.permute(0, 2, 3, 1))
+assert torch.allclose(_moved[0, 3, 4], _pixels(_map[0, :, 3, 4]), atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -251,6 +259,8 @@ for _options, _first in (
 ):
     _said = _says(nn.LSTM(10, 4, batch_first=True, **_options), _input, _two)
     assert _said == f"Expected hidden[0] size ({_first}, 2, 4), got [1, 2, 4]"
+_said = _says(nn.LSTM(10, 4, proj_size=3, batch_first=True), _input, _two)
+assert _said == "Expected hidden[0] size (1, 2, 3), got [1, 2, 4]"
 _said = _says(nn.GRU(10, 4, batch_first=True), torch.ones(1, 5, 10), _two[0])
 assert _said == "Expected hidden size (1, 1, 4), got [1, 2, 4]"
 _flat = torch.zeros(2, 4), torch.zeros(2, 4)
@@ -264,9 +274,9 @@ assert torch.equal(lstm(batch)[0], lstm(batch, _zeros)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``, also with
-# ``batch_first=True``. See which one differs. If the batches are different samples, call ``lstm(batch)`` without a state. If
-# each goes on where the last one stopped, keep and detach the state, and use ``drop_last=True``: see
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``), also
+# with ``batch_first=True``. See which one differs. If the batches are different samples, call ``lstm(batch)`` without a
+# state. If each goes on where the last one stopped, keep and detach the state, and use ``drop_last=True``: see
 # :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 #
 # If only one of input and state has a batch, it is *For batched 3-D input, hx and cx should also be 3-D* or *For unbatched 2-D

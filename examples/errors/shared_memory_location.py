@@ -27,6 +27,9 @@ more than one element of the written-to tensor refers to a single memory locatio
 import torch
 
 # sphinx_gallery_start_ignore
+# isort: split
+import warnings
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -42,9 +45,60 @@ assert message == (
     "Please clone() the tensor before performing the operation."
 )
 assert not state.any()
+
+
+def _says(call, *inputs):
+    try:
+        call(*inputs)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+for _call in (
+    lambda p: p.masked_fill_(p > 0, 1.0),
+    lambda p: p.__setitem__(p > 0, 1.0),
+    lambda p: p.__setitem__(([0], [1]), 1.0),
+):
+    _p = (torch.ones(1, 4, requires_grad=True) * 1).expand(3, 4)
+    with warnings.catch_warnings(action="ignore"):  # deprecated, and passes
+        assert _says(_call, _p) == ""
+    assert _says(_p.sum().backward) == message
+_w = torch.ones(3, requires_grad=True)
+_y = _w * 1
+_y.register_hook(lambda grad: grad.mul_(2))
+assert _says(_y.sum().backward) == message
+_w.register_hook(lambda grad: grad * 2)
+_w.sum().backward()
+assert _w.grad.tolist() == [2, 2, 2]
+_mask = torch.tensor([True, False, True])
+assert "some elements of" in _says(_mask.__setitem__, _mask, _mask[:2])
+_mask[_mask.clone()] = torch.tensor([False, True])
+assert _mask.tolist() == [False, False, True]
 # sphinx_gallery_end_ignore
 
 # %%
+# The last frame of the traceback that is not PyTorch's tells what is expanded:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - the frame
+#      - cause and fix
+#    * - your line with ``x += ...``, ``x[...] = ...`` or ``x.clamp_()``
+#      - ``x``: copy it before the write, as below.
+#    * - ``backward()``, after a write by a mask into ``p.expand(k, k)``
+#      - ``p``: write ``p.expand(k, k).clone()``.
+#    * - a hook with ``grad.mul_(2)``
+#      - The gradient of ``sum()`` is expanded. Return ``grad * 2``.
+#    * - ``load_state_dict``
+#      - a buffer: see below.
+#    * - ``optimizer.step()``
+#      - a parameter: see below.
+#    * - ``mask[mask] = ...``, ``b[1:] += b[:-1]``: *some elements of the input tensor and the written-to tensor*
+#      - One tensor is read and written. Read a copy: ``mask[mask.clone()] = ...``.
+#
 # Why
 # ---
 # The stride along the expanded dimension is 0: one step down stays where it is. ``state`` has 12 elements and 4 places in
@@ -76,7 +130,7 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # %%
 # ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` with a number and ``zero_`` pass, because they write
 # one number everywhere. ``masked_fill_`` and a write by a mask or a list of indices pass with a warning that this is
-# deprecated. An overlap that was made by ``unfold`` is not noticed.
+# deprecated, and raise in ``backward``. An overlap that was made by ``unfold`` is not noticed.
 #
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
@@ -84,12 +138,9 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 #    A number written by ``state[:] = 9`` passes, as with ``fill_`` (`pytorch#189303
 #    <https://github.com/pytorch/pytorch/pull/189303>`__). It changes the memory that you expanded.
 #
-# A similar message is *some elements of the input tensor and the written-to tensor refer to a single memory location*. There,
-# the tensor that is read and the tensor that is written overlap:
+# **The similar message** *some elements of the input tensor and the written-to tensor refer to a single memory location*:
 
 # sphinx_gallery_start_ignore
-import warnings
-
 _ones = torch.ones(3, 4)
 _writes = {
     "+= 1": lambda t: t.add_(1),

@@ -75,10 +75,34 @@ assert raised == [
 #
 # The fix
 # -------
-# Compare the two sizes.
+# Compare the two sizes of the message:
 #
-# **The input size has a 1 more**: one output for each sample or pixel. Remove that dimension, or give it to the labels with
-# ``labels.unsqueeze(1)``. If the target size has it, use ``labels.squeeze(1)``. Integer labels also need ``.float()``.
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - target and input
+#      - cause and fix
+#    * - ``[2]``, ``[2, 1]``
+#      - One output for each sample or pixel: ``logits.squeeze(1)``, or ``labels.unsqueeze(1)``
+#    * - ``[491]``, ``[1, 491]``
+#      - One sample, and its labels have no batch: ``labels.unsqueeze(0)``
+#    * - ``[4]``, ``[4, 2]``
+#      - One class for each sample: ``CrossEntropyLoss``, below
+#    * - ``[8, 5]``, ``[8, 6]``
+#      - Make the last layer for the classes of the labels.
+#    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
+#      - The mask was read as a color image: open it with ``convert("L")``, and make its values 0 and 1.
+#    * - ``[4]``, ``[100]``
+#      - A ``view(-1)`` in the model puts other dimensions into the batch. Often the images are larger than
+#        the model expects. Print the shape before the ``view``.
+#    * - ``[8]``, ``[5]``
+#      - The last batch is smaller: make its labels with ``torch.ones(len(images))``.
+#
+# (``torch.ones_like(output)`` would hide the case of ``[100]``.) Does the traceback end in a model of Transformers? Labels with
+# a decimal point choose this loss there: pass integers, or set ``problem_type="single_label_classification"``.
+#
+# Integer labels need ``.float()`` for a binary loss.
 
 loss = criterion(logits.squeeze(1), labels)
 print(loss)
@@ -106,13 +130,7 @@ assert "can't be cast" in _says(criterion, logits.squeeze(1), labels.long())
 # sphinx_gallery_end_ignore
 
 # %%
-# **The first numbers differ**: often a ``view(-1)`` in the model puts other dimensions into the batch, because the images are
-# larger than the model expects. Print the shape before the ``view``. Or the last batch is smaller: make its labels with
-# ``torch.ones(len(images))``. (``torch.ones_like(output)`` would hide the first case.)
-#
-# **The other numbers differ**: the last layer has a different number of classes, or the mask is an RGB image.
-#
-# **The input size has the number of classes**, and each sample has one class. Use ``CrossEntropyLoss``, with class numbers:
+# **Each sample has one class.** Use ``CrossEntropyLoss``, with class numbers:
 
 scores = nn.Linear(3, 4)(x)
 classes = torch.tensor([3, 0])
@@ -209,7 +227,7 @@ for _labels in ([-1.0, 1.0], [1.0, 2.0]):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``BCEWithLogitsLoss`` does not check them. A negative loss shows it:
+# ``BCEWithLogitsLoss`` does not check them. With this mask it is negative:
 
 print(nn.BCEWithLogitsLoss()(scores, mask))
 print(nn.BCEWithLogitsLoss()(scores, mask / 255))
@@ -223,7 +241,7 @@ assert torch.equal(mask / 255, labels)
 # %%
 # Expected input batch_size to match target batch_size
 # ----------------------------------------------------
-# ``CrossEntropyLoss`` says this if the numbers of samples differ. Here a ``view`` mixed the batch with another dimension:
+# ``CrossEntropyLoss`` says this if the numbers of samples differ. Below, a ``view`` mixed the batch with another dimension:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -249,13 +267,30 @@ print(nn.CrossEntropyLoss()(scores, classes))
 _said = _says(nn.CrossEntropyLoss(), torch.zeros(2, 5, 4), torch.zeros(2, 5).long())
 assert _said == "Expected target size [2, 4], got [2, 5]"
 assert nn.CrossEntropyLoss()(torch.zeros(2, 4, 5), torch.zeros(2, 5).long()) > 0
+_each = torch.randn(2, 4, 5)  # scores of the next token, for all tokens but the last
+_text = torch.randint(5, (2, 5))
+_said = _says(nn.CrossEntropyLoss(), _each.view(-1, 5), _text.view(-1))
+assert _said == "Expected input batch_size (8) to match target batch_size (10)."
+_loss = nn.CrossEntropyLoss()(_each.view(-1, 5), _text[:, 1:].flatten())
+_next = _text[:, 1:, None]
+assert torch.allclose(_loss, -_each.log_softmax(2).gather(2, _next).mean())
+assert nn.CrossEntropyLoss()(torch.zeros(2, 5), torch.tensor([-100] * 2)).isnan()
+_one_hot = nn.functional.one_hot(torch.tensor([2, 0]), 4)
+_said = _says(nn.CrossEntropyLoss(), scores, _one_hot.view(-1))
+assert _said == "Expected input batch_size (2) to match target batch_size (8)."
+assert _one_hot.argmax(1).tolist() == [2, 0]
+_large = nn.functional.interpolate(torch.zeros(1, 4, 6, 6), size=(7, 8))
+assert nn.CrossEntropyLoss()(_large, torch.zeros(1, 7, 8).long()) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Other causes: more tokens than labels, or a batch with fewer labels. For *Expected target size [2, 4], got [2, 5]* use
-# ``scores.transpose(1, 2)``: the classes come before the length.
-
-# %%
+# - **Text**: scores of the next token have no row for the last one. Take ``labels[:, 1:]``. If a prompt or an image comes
+#   before the text, or the text was cut, do the same to the labels, with -100 for what should not count. (With -100 alone, the
+#   loss is NaN.)
+# - **One-hot labels** that were flattened: ``labels.argmax(1)``.
+# - **Masks of a different size** than the scores: ``F.interpolate(scores, size=mask.shape[-2:])``.
+# - *Expected target size [2, 4], got [2, 5]*: ``scores.transpose(1, 2)``. The classes come before the length.
+#
 # What not to do
 # --------------
 # **A sigmoid before BCEWithLogitsLoss.** The sigmoid is then applied twice. For label 1, the loss of a sure and right answer is

@@ -53,9 +53,44 @@ assert message == "Attempting to unscale FP16 gradients."
 # sphinx_gallery_end_ignore
 
 # %%
-# ``scaler.step`` raises it, or ``scaler.unscale_`` if you clip the gradients. The weights are in ``float16`` after ``.half()``,
-# after ``.to(torch.float16)``, or because they were loaded so: ``from_pretrained(..., torch_dtype=torch.float16)``.
+# The last frame of the traceback that is not PyTorch's:
 #
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 44 56
+#
+#    * - the frame
+#      - cause
+#    * - ``scaler.step``, or ``scaler.unscale_`` before clipping
+#      - ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it
+#    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``
+#      - The model was loaded in half precision, with ``from_pretrained(..., torch_dtype=torch.float16)``.
+#        Use ``torch.float32`` there, and leave ``fp16=True``.
+#    * - the same, with LoRA, or after you unfroze a part
+#      - That part was loaded in ``float16``: convert it, as below.
+#
+# Which trained weights are in ``float16``?
+
+half = [name for name, p in model.named_parameters() if p.dtype == torch.float16]
+print(half)
+
+# sphinx_gallery_start_ignore
+assert half == ["weight", "bias"]
+# one layer is enough
+_net = nn.Sequential(nn.Linear(4, 4), nn.PReLU().half(), nn.Linear(4, 1))
+_adam, _scaler = torch.optim.Adam(_net.parameters()), torch.amp.GradScaler("cpu")
+with torch.autocast("cpu", dtype=torch.float16):
+    _loss = functional.mse_loss(_net(x), y)
+_scaler.scale(_loss).backward()
+_raised = []
+try:
+    _scaler.unscale_(_adam)
+except ValueError as error:
+    _raised.append(str(error))
+assert _raised == [message]
+# sphinx_gallery_end_ignore
+
+# %%
 # Why
 # ---
 # The scaler multiplies the loss by a large number, so that small gradients do not become 0 in ``float16``. Before the step it
@@ -167,8 +202,8 @@ assert model.weight.grad is not None
 
 # %%
 # Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
-# optimizer frozen, or a loss that does not use them. Then this prints ``False`` in front of ``scaler.step``. If it prints
-# ``True``, ``unscale_`` ran before ``backward()``:
+# optimizer frozen, or a loss that does not use them, such as ``torch.tensor(loss, requires_grad=True)``. Then this prints
+# ``False`` in front of ``scaler.step``. If it prints ``True``, ``unscale_`` ran before ``backward()``:
 
 print(any(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
 

@@ -144,7 +144,7 @@ assert torch.allclose(_image, generator(torch.ones(4)).view(3, 2, 2))
 
 # %%
 # If ``image`` is a leaf that requires a gradient, the index raises :ref:`a view of a leaf Variable
-# <sphx_glr_gallery_errors_view_of_leaf.py>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
+# <part-of-a-leaf>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
 # **For a picture or a log** nothing has to be recorded. If the write is in a library, such as the normalization of

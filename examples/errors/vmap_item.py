@@ -64,6 +64,7 @@ for _call in (
     lambda row, x: row + torch.zeros(x).sum(),
     lambda row, x: row + torch.arange(x).sum(),
     lambda row, x: torch.tensor([x, 0.0]),
+    lambda row, x: row * [1.0, 2.0, 3.0][x],
 ):
     assert _says(_call, rows, starts) == message
 _stacked = vmap(lambda x: torch.stack([x, torch.zeros_like(x)]))(starts)
@@ -77,7 +78,8 @@ assert _says(lambda row, x: row[x], rows, starts) is None  # one element: no sli
 # - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
 # - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
 # - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
-# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``.
+# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``;
+# - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
 #
 # Why
 # ---
@@ -143,12 +145,34 @@ assert _says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``.
+# Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. In a ``mask_mod`` of FlexAttention,
+# return the comparison: ``return q >= k``. Move a check that raises, such as one for NaN, out of ``vmap``.
+#
+# **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args) is not possible because there exists a
+# Tensor other*. Use ``torch.zeros_like(row)``.
 #
 # **A mask.** ``row[row > 4]`` has another length for each row. Keep the length: in a sum, zeros change nothing, so sum
 # ``torch.where(row > 4, row, 0)``. (A mean also needs the count, ``(row > 4).sum()``.)
 
 # sphinx_gallery_start_ignore
+from torch.nn.attention.flex_attention import create_mask
+
+
+def _put(row, start, make):
+    result = make(row)
+    result[start] = row[start]
+    return result
+
+
+assert _says(lambda row, s: _put(row, s, lambda row: torch.zeros(4)), rows, starts)[
+    6:
+].startswith(
+    "index_put_(self, *extra_args) is not possible because there exists a Tens"
+)
+_placed = vmap(lambda row, s: _put(row, s, torch.zeros_like))(rows, starts)
+assert torch.equal(_placed.sum(1), rows[range(3), starts])
+_causal = create_mask(lambda b, h, q, k: q >= k, 1, 1, 4, 4, device="cpu")
+assert torch.equal(_causal[0, 0], torch.ones(4, 4).tril().bool())
 _clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
 _one = [row / row.norm() if row.norm() > 5 else row for row in rows]
 assert torch.allclose(_clipped, torch.stack(_one))

@@ -61,9 +61,30 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 # sphinx_gallery_end_ignore
 
 # %%
-# The name after ``GLOBAL`` is the first type or function that is refused. Here it is a NumPy number: ``np.mean`` returns one.
-# For a file that NumPy 1 wrote it is *numpy.core.multiarray.scalar was not an allowed global by default*. Earlier versions of
-# PyTorch say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
+# The name after ``GLOBAL`` is the first type or function that is refused. It tells what is in the file:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 56 44
+#
+#    * - the name
+#      - what it is
+#    * - ``numpy._core.multiarray.scalar``, ``numpy.core.multiarray.scalar``
+#      - a metric, as ``np.mean`` returns it
+#    * - ``argparse.Namespace``, ``utils.HParams``
+#      - the settings of the training
+#    * - ``__main__.Net``, ``ultralytics.nn.tasks.DetectionModel``
+#      - a whole model
+#    * - ``ModelCheckpoint``, another class of Lightning
+#      - the state of a callback
+#    * - no ``GLOBAL``, but *Unsupported operand*
+#      - no checkpoint: see below
+#
+# Is the frame above ``torch.load`` in a library? Update the library. Or call ``add_safe_globals``, as below, before it. Or, for
+# files that you trust, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``. It has no effect where the library
+# itself passes ``weights_only=True``.
+#
+# Earlier versions say *Weights only load failed. Re-running torch.load with weights_only set to False will likely succeed*.
 #
 # Why
 # ---
@@ -128,6 +149,22 @@ ax.axis("off")
 
 # sphinx_gallery_start_ignore
 assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
+import os
+from unittest import mock
+
+with mock.patch.dict(os.environ, {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}):
+    import warnings
+
+    with warnings.catch_warnings(action="ignore"):
+        assert loads(argparse.Namespace(lr=0.1))
+        _file = io.BytesIO()
+        torch.save(argparse.Namespace(lr=0.1), _file)
+        _refused_by_env = []
+        try:
+            torch.load(io.BytesIO(_file.getvalue()), weights_only=True)
+        except pickle.UnpicklingError as error:
+            _refused_by_env.append(str(error))
+        assert len(_refused_by_env) == 1
 # sphinx_gallery_end_ignore
 
 # %%

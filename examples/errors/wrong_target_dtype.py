@@ -42,7 +42,30 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 # sphinx_gallery_end_ignore
 
 # %%
-# Which target goes with which loss? This table prints the result, or the message:
+# The function in the last lines of the traceback tells what to convert:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - function and message
+#      - what to do
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, earlier *expected scalar type Long
+#        but found Float*
+#      - class numbers: ``labels.long()``
+#    * - ``cross_entropy``: *class probabilities, got Long*
+#      - labels as large as the scores. One-hot: ``labels.argmax(1)``. One score for two classes:
+#        ``BCEWithLogitsLoss``.
+#    * - ``cross_entropy``: *only batches of spatial targets supported*
+#      - a mask with one channel: ``mask.squeeze(1).long()``
+#    * - ``binary_cross_entropy``: *Found dtype Long*, *result type Float can't be cast*
+#      - ``labels.float()``
+#    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
+#      - ``index.long()``
+#    * - a layer in ``forward``
+#      - :ref:`two types meet there <sphx_glr_gallery_errors_different_dtypes.py>`
+#
+# Which target goes with which loss? The code below prints the result, or the message:
 
 numbers = labels.long()
 one_hot = F.one_hot(numbers, 3)
@@ -92,6 +115,29 @@ for _dtype, _name in (
         _raised.append(str(error).endswith(f"Long or Byte, but got {_name}"))
 assert _raised == [True] * 6
 assert F.mse_loss(score, numbers) == F.mse_loss(score, labels)  # it takes integers
+
+
+def _says(call, *inputs):
+    try:
+        call(*inputs)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+_scores, _mask = torch.randn(2, 3, 4, 4), torch.zeros(2, 1, 4, 4)
+assert "only batches of spatial targets" in _says(F.cross_entropy, _scores, _mask)
+assert F.cross_entropy(_scores, _mask.squeeze(1).long()) > 0
+assert "Found dtype Long" in _says(F.binary_cross_entropy, score.sigmoid(), numbers)
+assert "for index" in _says(torch.gather, logits, 1, labels[:, None])
+# one score for each of two samples is taken for the scores of two classes
+_said = _says(F.cross_entropy, score, numbers)
+assert (
+    _said
+    == "Expected floating point type for target with class probabilities, got Long"
+)
+_silent = F.cross_entropy(score, numbers.float())
+assert not torch.allclose(_silent, bce(score, labels))
 # a class for each pixel
 assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # sphinx_gallery_end_ignore
@@ -125,7 +171,7 @@ assert F.cross_entropy(logits, labels.byte()) == loss
 # - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension: without it, a batch of
 #   one sample becomes a number without dimensions.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
-# - **One-hot**: ``labels.argmax(1)`` or ``labels.float()``. Both gave the same loss above.
+# - **One-hot**: ``labels.argmax(1)``.
 # - **Two classes with one score**: ``BCEWithLogitsLoss`` with ``labels.float()``, in the shape of the score.
 #
 # What not to do
@@ -148,6 +194,9 @@ assert len(_caught) == 1 and _wrong == 0.5  # 0 if each score met its own label
 # sphinx_gallery_end_ignore
 
 # %%
+# **.float() for one score and two classes.** ``cross_entropy`` of scores and labels of shape ``(batch,)`` then takes the batch
+# for the classes of one sample, and returns a number.
+#
 # **Do not ignore a warning about shapes.** ``MSELoss`` of scores ``(2, 1)`` and labels ``(2,)`` warns, and compares each score
 # with each label: see :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`.
 #
