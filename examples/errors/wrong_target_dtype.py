@@ -50,8 +50,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #
 #    * - function and message
 #      - what to do
-#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, earlier *expected scalar type Long
-#        but found Float*
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*
 #      - class numbers: ``labels.long()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot: ``labels.argmax(1)``. One score for two classes:
