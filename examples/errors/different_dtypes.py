@@ -167,6 +167,8 @@ print(loss.dtype)
 # graph: loss -- mat1 is the data, mat2 the transposed weight: AddmmBackward0 is the product of both
 
 # sphinx_gallery_start_ignore
+import traceback
+
 assert model(x).dtype == torch.float32
 _half = nn.Sequential(nn.Flatten(), nn.Linear(3, 1)).bfloat16()
 assert not hasattr(_half, "weight")
@@ -212,6 +214,45 @@ _both = (
     getattr(torch.amp, f"custom_{way}")(device_type="cpu") for way in ("fwd", "bwd")
 )
 assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
+
+
+def _fused(autocast, dtype, convert=lambda weight, grad: weight):
+    class Fused(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu")
+        def forward(ctx, x, a, b):
+            ctx.save_for_backward(x, a, b)
+            return x @ a.to(x.dtype) @ b.to(x.dtype)
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, grad):
+            x, a, b = ctx.saved_tensors
+            back = grad @ convert(b, grad).t()
+            return None, x.t() @ back, (x @ convert(a, grad)).t() @ grad
+
+    a, b = torch.ones(3, 2, requires_grad=True), torch.ones(2, 5, requires_grad=True)
+    with torch.autocast("cpu", dtype, enabled=autocast):
+        result = Fused.apply(torch.ones(4, 3, dtype=dtype), a, b)
+    try:
+        result.sum().backward()
+    except RuntimeError as error:
+        frames = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
+        return str(error), "decorate_bwd" in frames
+    return a.grad, b.grad
+
+
+for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items():
+    assert _fused(False, _dtype) == (
+        f"expected m1 and m2 to have the same dtype, but got: c10::{_name} != float",
+        True,
+    )
+    for _grads in (
+        _fused(True, _dtype),
+        _fused(False, _dtype, lambda weight, grad: weight.to(grad.dtype)),
+    ):
+        for _grad, _right in zip(_grads, (20.0, 12.0), strict=True):
+            assert _grad.dtype == torch.float32 and _grad.eq(_right).all()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -221,7 +262,9 @@ assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
 #   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
 #   model only, convert all of it: ``model.half()``, or ``torch_dtype=torch.float16`` for each part of a pipeline.
 # - **In the backward of your own Function**: autocast is off there. Put ``@torch.amp.custom_fwd(device_type="cuda")`` on
-#   ``forward`` and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``.
+#   ``forward`` and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the traceback has ``decorate_bwd``, they
+#   are there, as in a library for LoRA. Usually the forward pass then ran without autocast, and only ``forward`` converts: run
+#   the model under autocast. If it is your Function, convert in ``backward`` too, as in ``grad @ b.to(grad.dtype).t()``.
 #
 # Do not convert the model to double to fit the data: ``float32`` keeps about seven digits, and most models need no more.
 # ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from then on, in other people's code too.
