@@ -85,8 +85,11 @@ _statistics = nn.Module()
 _statistics.stddev = nn.Parameter(torch.ones(2), requires_grad=False)
 assert "as parameter 'stddev'" in _says(_statistics, "stddev", torch.ones(2).sqrt())
 with torch.no_grad():
+    _alias, _old = _statistics.stddev, _statistics.stddev.clone()
     _statistics.stddev.copy_(torch.full((2,), 4.0).sqrt())
 assert _statistics.stddev.tolist() == [2, 2]
+assert (_old / _statistics.stddev).tolist() == [0.5, 0.5]
+assert (_alias / _statistics.stddev).tolist() == [1, 1]  # the weight is not rescaled
 assert _says(nn.Sequential(_layer), "0", torch.zeros(2)) == (
     "cannot assign 'torch.FloatTensor' as child module '0' (torch.nn.Module or None expected)"
 )
@@ -108,7 +111,7 @@ assert _says(nn.Sequential(_layer), "0", torch.zeros(2)) == (
 #    * - ``forward`` of a wrapper that computes a weight anew, such as ``WeightDrop`` of AWD-LSTM
 #      - ``torch.nn.utils.parametrize.register_parametrization``
 #    * - an update of statistics (``PopArt``)
-#      - New numbers: ``self.stddev.copy_(...)`` under ``no_grad``.
+#      - ``old = self.stddev.clone()``, then ``self.stddev.copy_(...)`` under ``no_grad``.
 #    * - pruning, a new head
 #      - A new ``nn.Parameter``, and then a new optimizer.
 #    * - the inner loop of meta-learning

@@ -35,6 +35,9 @@ from torch.utils.checkpoint import checkpoint
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
+from functools import partial
+from unittest import mock
+
 raised = []
 
 
@@ -148,7 +151,7 @@ x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# If the second run saves more, you get no error by default.
+# Extra tensors at the end of the second run raise no error by default.
 #
 # The fix
 # -------
@@ -163,7 +166,7 @@ def block(x, past):
 
 cache = []
 loss = checkpoint(block, x, tuple(cache), use_reentrant=False)
-cache.append(x.detach())
+cache.append(x)
 loss.backward()
 print("x.grad:", x.grad[0])
 
@@ -175,16 +178,35 @@ _expected = x.grad.clone()
 def _listed():
     past = []
     loss = checkpoint(block, x, past, use_reentrant=False)
-    past.append(x.detach())
+    past.append(x)
     loss.backward()
 
 
 assert "have different metadata than during" in _said(_listed)
+
+
+def _chunks(run):
+    """The gradient of a layer before the block, which the second chunk reaches through the cache."""
+    past, total, before = [], 0, nn.Linear(2, 2, bias=False)
+    nn.init.eye_(before.weight)
+    for _ in range(2):
+        x = before(torch.eye(3, 2)).sin()
+        total = total + run(lambda *args: block(*args).square(), x, tuple(past))
+        past.append(x)
+    total.backward()
+    return before.weight.grad
+
+
+assert torch.allclose(
+    _chunks(partial(checkpoint, use_reentrant=False)),
+    _chunks(lambda run, *args: run(*args)),
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # **Random numbers:** use PyTorch's global generator, as ``torch.rand`` does. ``checkpoint`` resets it before the second run,
-# but not the generators of Python and NumPy, and not your own ``torch.Generator``.
+# but not the generators of Python and NumPy, and not your own ``torch.Generator``. Pass tensors by position: for keywords it
+# does not reset the GPU's generator.
 #
 # **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
 # statistics, and you read ``[4]`` and ``[0]``:
@@ -226,6 +248,15 @@ def _agrees(draw):
 assert _agrees(lambda: torch.rand(()))
 assert not _agrees(random.random)
 assert not _agrees(lambda: torch.rand((), generator=_own))
+_looked = []
+with mock.patch.multiple(
+    "torch.utils.checkpoint",
+    _get_device_module=lambda _: mock.Mock(_initialized=True),
+    get_device_states=lambda *tensors: _looked.append(tensors) or ([], []),
+):  # in which arguments it looks for a GPU
+    checkpoint(torch.sin, x, use_reentrant=False)
+    checkpoint(torch.sin, input=x, use_reentrant=False)
+assert _looked == [(x,), ()]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -350,11 +381,21 @@ assert (
     )
     == f"{_operator}mat1 and mat2 shapes cannot be multiplied (2x3 and 6x2)"
 )
+cache, _row = [], torch.ones(1, 2, requires_grad=True)
+
+
+def _sines(x):
+    cache.append(x)
+    return torch.cat(cache).sin().sum()
+
+
+checkpoint(_sines, _row, use_reentrant=False, determinism_check="none").backward()
+assert torch.allclose(_row.grad, 2 * _row.cos())
 # sphinx_gallery_end_ignore
 
 # %%
-# **Set** ``determinism_check="none"``. The two runs still differ, and backward fails later: ``mat1 and mat2 shapes cannot be
-# multiplied (2x3 and 6x2)``.
+# **Set** ``determinism_check="none"``. The two runs still differ. The gradient can be wrong, or backward fails later: ``mat1
+# and mat2 shapes cannot be multiplied (2x3 and 6x2)``.
 #
 # **Rely on the check alone.** It compares shapes, types and devices, but no values. With ``preserve_rng_state=False``
 # a dropout draws a different mask in backward. You get no error, and the gradient belongs to a different function.

@@ -209,9 +209,9 @@ assert "several" not in set(inference_tensors(model))
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A write.** Outside of the mode, an in-place operation such as ``/=`` on an inference
-# tensor raises, under ``no_grad`` too. Usual lines are a mean of losses that was written below the block instead of inside
-# it, ``optimizer.step()`` for a model that was built in the mode, and ``load_state_dict()`` into it.
+# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. Usual lines are a mean of
+# losses that was written below the block instead of inside it, ``optimizer.step()`` for a model that was built in the mode,
+# and ``load_state_dict()`` into it.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -248,13 +248,18 @@ try:
     _optimizer.step()
 except RuntimeError as error:
     raised.append(str(error))
+with torch.inference_mode():
+    _before = [p.clone() for p in _layer.parameters()]
+    _optimizer.step()
+assert torch.equal(_layer.weight, _before[0])  # no error, and the weight does not learn
+assert not torch.equal(_layer.bias, _before[1])
 assert len(raised) == 6
 _words = "Inplace update to inference tensor outside InferenceMode is not allowed."
 assert all(_words in text for text in raised)
 # sphinx_gallery_end_ignore
 
 # %%
-# Move the line into the ``with`` block, or make a new tensor: ``test_loss = test_loss / len(features)``.
+# Make a new tensor: ``test_loss = test_loss / len(features)``. Build the model outside of the mode.
 #
 # **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad, or an input whose
 # gradient you want.

@@ -162,7 +162,7 @@ assert loss < 0.05
 # sphinx_gallery_end_ignore
 
 # %%
-# **A slice,** such as a few rows of an embedding table: optimize a copy, and put it into the table in each step.
+# **A slice,** such as a few rows of an embedding table: optimize a copy, and build the table from it in each step.
 
 table = torch.zeros(4, 2)
 rows = table[1:3].clone().requires_grad_()
@@ -176,6 +176,14 @@ print("rows:", rows.detach().tolist())
 
 # sphinx_gallery_start_ignore
 assert torch.equal(rows, torch.ones(2, 2)) and not table.any()
+_table, raised = torch.zeros(4, 2), []
+try:
+    for _ in range(2):  # written into one table instead
+        _table[1:3] = rows
+        (_table - 1).square().sum().backward()
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 1 and "backward through the graph a second time" in raised[0]
 assert _raises_for(table.clone().requires_grad_()[1:3])
 # sphinx_gallery_end_ignore
 
