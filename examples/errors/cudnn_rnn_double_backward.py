@@ -225,7 +225,7 @@ assert len(raised) == 1  # around backward it does not help
 # %%
 # - The price is time, and it grows with the length of the sequence: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about
 #   twice as long without cuDNN for 10 time steps, and about six times as long for 100. So use the ``with`` only for passes
-#   that you differentiate twice. You can also compute the penalty less often, for example in every tenth training step.
+#   that you differentiate twice.
 # - If you call ``nn.LSTMCell`` in a loop, nothing has to change: it does not use cuDNN.
 # - If the second derivative comes from meta-learning (MAML), its first-order variant does not need one.
 #

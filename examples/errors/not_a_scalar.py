@@ -54,12 +54,18 @@ for _shape in ((), (1,), (1, 1)):
     _x = torch.ones(_shape, requires_grad=True)
     (3 * _x).backward()
     assert _x.grad.tolist() == torch.full(_shape, 3.0).tolist()
+try:
+    torch.ones(0, requires_grad=True).backward()
+    message = ""
+except RuntimeError as error:
+    assert str(error) == message
+assert message and torch.ones(0).mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``outputs``: the tensor that you called ``backward()`` on. Print its shape, here ``[4]``: one number for each sample. If a
 #   trainer called it (the traceback has ``accelerator.backward``), it is what your ``compute_loss`` or ``training_step``
-#   returned.
+#   returned. A shape with a 0, such as ``[0]``, has no number: skip that batch.
 # - ``scalar``: exactly one number. The shapes ``[]``, ``[1]`` and ``[1, 1]`` pass, so the same code can run with a batch of 1,
 #   or on one GPU.
 #
@@ -88,7 +94,8 @@ assert each == [-4, -12, -24, -40]
 # The fix
 # -------
 # **It is a loss:** take the mean. If it comes from a loss of ``torch.nn``, remove ``reduction="none"`` instead: the mean is the
-# default, and it handles class weights and ``ignore_index``.
+# default, and it handles class weights and ``ignore_index``. With a mask of zeros and ones, take
+# ``loss[mask.bool()].mean()``.
 #
 # ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU (`PyTorch-YOLOv3#331
 # <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
@@ -109,6 +116,9 @@ for _options, _divisor in (
     _each = nn.CrossEntropyLoss(reduction="none", **_options)(model(x), labels)
     _mean = nn.CrossEntropyLoss(**_options)(model(x), labels)
     assert torch.allclose(_mean, _each.sum() / _divisor) and _mean != _each.mean()
+_kept = torch.tensor([1, 0, 1, 0])
+_masked = loss_fn(model(x), labels)[_kept.bool()].mean()
+assert torch.allclose(_masked, nn.CrossEntropyLoss()(model(x[::2]), labels[::2]))
 # sphinx_gallery_end_ignore
 
 # %%

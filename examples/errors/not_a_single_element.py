@@ -56,7 +56,7 @@ assert message == "a Tensor with 3 elements cannot be converted to Scalar"
 def says(call):
     try:
         return call()
-    except (RuntimeError, ValueError, TypeError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
         return f"{type(error).__name__}: {error}"
 
 
@@ -145,14 +145,18 @@ for _labels in (labels, _ignored):
         _differs = bool(_options) or _labels is _ignored
         assert torch.isclose(_each.mean(), _mean) != _differs
 _each = F.cross_entropy(scores, _ignored.clamp(min=0), reduction="none")
-_each = _each * torch.tensor([1.0, 1.0, 0.0])
+_mask = torch.tensor([1.0, 1.0, 0.0])
 _mean = F.cross_entropy(scores, _ignored)
-assert torch.isclose(_each.sum() / 2, _mean) and not torch.isclose(_each.mean(), _mean)
+assert torch.isclose(_each[_mask.bool()].mean(), _mean)
+assert not torch.isclose((_each * _mask).mean(), _mean)
+_five = _each[:, None].expand(3, 5)  # each entry of the mask is for five losses
+assert torch.isclose(_five[_mask.bool()].mean(), _mean)
+assert "IndexError" in says(lambda: _five[_mask[:, None].bool()])
 # sphinx_gallery_end_ignore
 
 # %%
 # With ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only used labels, with
-# their weights. With a mask of zeros and ones, use ``(losses * mask).sum() / mask.sum()``. And if the last batch is smaller,
+# their weights. With a mask of zeros and ones, use ``losses[mask.bool()].mean()``. And if the last batch is smaller,
 # the mean of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
@@ -196,7 +200,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert raised == ["Boolean value of Tensor with more than one value is ambiguous"]
 _said = f"RuntimeError: {raised[0]}"
-for _statement in ("while p: break", "assert p", "p and 1", "p or 1", "not p"):
+for _statement in ("while p: break", "assert p", "0 < p and p < 5", "p or 1", "not p"):
     assert says(lambda s=_statement: exec(s, {"p": prediction})) == _said
 _values = [prediction, target]
 _outputs, _targets = torch.ones(4, 2), torch.ones(4, 2)
@@ -206,8 +210,12 @@ for _call in (
     lambda: _values.index(target),
     lambda: max(prediction, target),
     lambda: 0 < prediction < 5,
+    lambda: 1 if prediction > 2 else 0,
 ):
     assert says(_call) == _said
+for _new, _is, _equal in ((target, True, True), (target.clone(), False, True)):
+    assert any(t is _new for t in _values) == _is
+    assert any(torch.equal(t, _new) for t in _values) == _equal
 assert torch.nn.MSELoss()(_outputs, _targets) == 0
 assert torch.equal(torch.maximum(prediction, target), target)
 # sphinx_gallery_end_ignore
@@ -225,17 +233,17 @@ assert torch.equal(torch.maximum(prediction, target), target)
 #      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
 #    * - ``if a == b:``
 #      - ``if torch.equal(a, b):`` or ``(a == b).all()``, ``.any()``
-#    * - ``if x:``, ``x or default``
+#    * - ``if x:``, ``x or default``, where ``x`` may be ``None``
 #      - ``if x is not None:``
 #    * - ``if x > 0:`` for a choice for each element
 #      - ``torch.where(x > 0, x, 0)``
-#    * - ``0 < x < 5``, ``a and b``
+#    * - ``0 < x < 5``, ``0 < x and x < 5``
 #      - ``(0 < x) & (x < 5)``
 #    * - ``max(a, b)``
 #      - ``torch.maximum(a, b)``
 #    * - ``x in tensors``
-#      - ``any(t is x for t in tensors)``
-#    * - ``is_best = score > best``
+#      - ``any(t is x for t in tensors)``; for equal numbers ``any(torch.equal(t, x) for t in tensors)``
+#    * - ``if score > best:``
 #      - Print ``score``: it has one number for each class or sample. Take the mean.
 
 print("same shape, all equal:", torch.equal(prediction, target))

@@ -10,8 +10,8 @@ loaded state dict contains a parameter group that doesn't match the size of opti
 
 .. in-short::
 
-   The optimizer in the file had a different number of parameters, often because some layers were frozen. Make the optimizer
-   as it was, load its state, and add the new parameters afterwards.
+   A group of the optimizer in the file had a different number of parameters, often because some layers were frozen. Make the
+   optimizer as it was, load its state, and add the new parameters afterwards.
 
    .. code-block:: diff
 
@@ -20,7 +20,7 @@ loaded state dict contains a parameter group that doesn't match the size of opti
         optimizer.load_state_dict(saved)
       + optimizer.add_param_group({"params": net[0].parameters()})
 
-   **Not this:** changing ``saved["param_groups"]`` until the sizes agree. Weights then get the state of other weights.
+   **Not this:** changing ``saved["param_groups"]`` until the sizes agree. Weights can then get the state of other weights.
 """
 
 # %%
@@ -53,7 +53,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# The frame above ``load_state_dict`` tells the cause:
+# The frame above ``load_state_dict`` points to the usual cause:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -118,10 +118,11 @@ assert torch.equal(
     optimizer.state[net[2].weight]["exp_avg"], saved["state"][0]["exp_avg"]
 )
 assert net[0].weight not in optimizer.state
-_rates = torch.optim.Adam(net[2].parameters(), lr=0.5)
+_rates = torch.optim.Adam(net[2].parameters(), lr=0.5, weight_decay=0.1)
 _rates.load_state_dict(saved)
 _rates.add_param_group({"params": net[0].parameters()})
 assert [group["lr"] for group in _rates.param_groups] == [0.001, 0.5]
+assert [group["weight_decay"] for group in _rates.param_groups] == [0, 0.1]
 # frozen, but in the optimizer: nothing to add later
 _whole = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 _whole[0].requires_grad_(False)
@@ -139,7 +140,8 @@ for _frozen in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``load_state_dict`` also takes the learning rate of the file. For another rate, change ``optimizer.param_groups`` afterwards.
+# ``load_state_dict`` also takes the settings of the file, such as the learning rate and the weight decay. The added group has
+# those of the constructor. To change them, write to ``optimizer.param_groups`` afterwards.
 #
 # **Before the first run** there is a simpler way: give the optimizer all parameters, the frozen ones too. It skips a parameter
 # whose ``grad`` is ``None``, and you can unfreeze it later without a new group.
@@ -175,8 +177,9 @@ assert torch.equal(
 # sphinx_gallery_end_ignore
 
 # %%
-# **The file of a different class of optimizer** raises a ``KeyError``, often only in ``step()``. The file of SGD has no
+# **The file of a different class of optimizer** can raise a ``KeyError``, often only in ``step()``. The file of SGD has no
 # ``'betas'`` for Adam, and with momentum no ``'step'`` (earlier: ``'exp_avg'``). The file of Adam has no ``'momentum'``.
+# ``AdamW`` loads it without an error, and takes its weight decay, which is 0 unless you set it.
 
 # sphinx_gallery_start_ignore
 try:
@@ -201,6 +204,10 @@ for _of, _into in (
     except KeyError as error:
         raised.append(str(error))
 assert raised[1:] == ["'betas'", "'step'", "'momentum'"]
+_decay = torch.optim.AdamW(net.parameters(), weight_decay=0.1)
+_decay.load_state_dict(torch.optim.Adam(net.parameters()).state_dict())
+_decay.step()
+assert _decay.param_groups[0]["weight_decay"] == 0
 # sphinx_gallery_end_ignore
 
 # %%

@@ -10,8 +10,8 @@ Error(s) in loading state_dict for Net:
 
 .. in-short::
 
-   The names or shapes in the file are not those of the model. Compare the two lists. If all names in the file begin with the
-   same word, such as ``module.`` of ``DataParallel``, take it off.
+   Most often the names or shapes in the file are not those of the model. Compare the two lists. If all names in the file begin
+   with the same word, such as ``module.`` of ``DataParallel``, take it off.
 
    .. code-block:: diff
 
@@ -78,6 +78,15 @@ assert "module.body.weight" in wrappers["averaged"].state_dict()
 Net().load_state_dict(wrappers["averaged"].module.state_dict())
 Net().load_state_dict(wrappers["compiled"]._orig_mod.state_dict())
 assert "n_averaged" in wrappers["averaged"].state_dict()
+assert (
+    "module._orig_mod.body.weight" in nn.DataParallel(wrappers["compiled"]).state_dict()
+)
+try:  # the same first line, with the right names and shapes
+    Net().load_state_dict({n: t.numpy() for n, t in Net().state_dict().items()})
+    message = ""
+except RuntimeError as error:
+    message = str(error)
+assert message.startswith("Error(s)") and "expected torch.Tensor" in message
 # sphinx_gallery_end_ignore
 
 # %%
@@ -122,7 +131,8 @@ assert _names == list(net.state_dict())
 # name is missing, and the unexpected ones are *epoch*, *model* or *state_dict*. Load the part: ``saved["state_dict"]``. In a
 # file of Lightning its names begin with the attribute that holds the model, such as ``model.``: take that off.
 #
-# **No name fits, and no first word helps:** the file is of another model, or of another version of its code.
+# **No name fits without its first words:** the file is probably of another model, or of another version of its code. There can
+# be two words to take off, as in ``module._orig_mod.``
 #
 # **A size mismatch** names what differs: the last layer the classes, an embedding the vocabulary, ``pos_embed`` or
 # ``attn_mask`` the size of the image. Make the model with the numbers of the file. Or, for a new head, leave that out of the
