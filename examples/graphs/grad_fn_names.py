@@ -172,6 +172,7 @@ assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
 tabulate_last_nodes(LAYERS)
 
 # %%
+# - ``nn.Linear(3, 2)(b)`` ends with ``ViewBackward0`` in PyTorch 2.13, and with ``UnsafeViewBackward0`` in 2.15.
 # - ``nn.Linear(3, 2)(c.mT)`` ends with ``AddBackward0``. The batch ``c.mT`` is not contiguous, and the bias is added last.
 # - ``F.scaled_dot_product_attention(q, q, q)`` leaves ``ScaledDotProductFlashAttentionForCpuBackward0`` on this CPU.
 # - ``UnsafeView`` is harmless. In ``b @ c`` and in ``x.T.reshape(6)``, PyTorch uses it to give a temporary result a new shape
