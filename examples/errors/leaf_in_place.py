@@ -237,7 +237,7 @@ with torch.no_grad():
     conv.bias.view(3, 2)[:, 0] += 1.5  # as in a YOLO head
 
 nn.init.zeros_(embedding.weight[4])  # runs without recording by itself
-print(embedding.weight[[0, 1, 4]])
+print(embedding.weight.detach()[[0, 1, 4]])
 
 # sphinx_gallery_start_ignore
 assert torch.equal(embedding.weight[:2], pretrained) and not embedding.weight[4].any()
