@@ -13,8 +13,9 @@ Trying to backward through the graph a second time
 
    .. code-block:: diff
 
-      - state = cell(x, state)
-      + state = cell(x, state.detach())
+        loss.backward()
+        optimizer.step()
+      + state = state.detach()
 
    **Not this:** ``retain_graph=True``, as the message suggests. The old steps stay in the graph, and after an
    ``optimizer.step()`` the next error usually follows.
@@ -157,24 +158,27 @@ class _Kept(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        return torch.autograd.grad(ctx.y, ctx.x, gradient)[0]
+        keep = {"retain_graph": _Kept.retain}
+        return torch.autograd.grad(ctx.y, ctx.x, gradient, **keep)[0]
 
 
-_y = _Kept.apply(torch.ones(2, requires_grad=True)).sum()
-_y.backward(retain_graph=True)
-try:
-    _y.backward()
-except RuntimeError as error:
-    raised.append(str(error))
-assert raised == 4 * [message]
+for _Kept.retain in (False, True):
+    _x = torch.ones(2, requires_grad=True)
+    _y = _Kept.apply(_x).sum()
+    _y.backward(retain_graph=True)
+    try:
+        _y.backward()
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == 4 * [message] and torch.allclose(_x.grad, 2 * _x.detach().cos())
 # sphinx_gallery_end_ignore
 
 # %%
-# Does the traceback end in a ``closure`` that ``optimizer.step()`` calls, as with ``LBFGS``? It runs several times in a step:
-# compute the loss inside of it. Does it end in the ``backward`` of a custom Function? Then that Function keeps a graph on
-# ``ctx``, as reversible layers do (`RevTorch#7 <https://github.com/RobinBruegger/RevTorch/issues/7>`__), and serves one
-# backward: compute the graph in ``backward``, under ``torch.enable_grad()``. A trainer calls your ``training_step`` once a
-# batch, so look at what the model keeps on ``self``.
+# Does the traceback end in the ``closure`` of ``LBFGS``? It runs several times in a step: compute the loss inside of it. Does
+# it end in a call of ``grad`` or ``backward`` inside of a custom Function? Then that Function keeps a graph, as reversible
+# layers do (`RevTorch#7 <https://github.com/RobinBruegger/RevTorch/issues/7>`__), and serves one backward: pass
+# ``retain_graph=True`` to that call. A trainer calls your ``training_step`` once a batch, so look at what the model keeps on
+# ``self``.
 #
 # Nothing else found? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass
 # that created the node.
@@ -185,17 +189,25 @@ assert raised == 4 * [message]
 
 state = torch.zeros(2, 4)
 for x in torch.ones(3, 2, 3):
-    state = cell(x, state.detach())
+    state = cell(x, state)
     loss = state.square().mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    state = state.detach()
     print(f"loss {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
 assert torch.equal(state.detach(), state) and state.detach().grad_fn is None
 _one_step = len(_nodes(cell(x, torch.zeros(2, 4)).square().mean()))
 assert len(_nodes(loss)) == _one_step
+_first = nn.Parameter(torch.zeros(2, 4))  # a learned state keeps its gradient
+state = _first
+for _ in range(2):
+    state = cell(x, state)
+    state.square().mean().backward()
+    state = state.detach()
+assert _first.grad.any()
 _lstm = nn.LSTMCell(3, 4)
 _state = (torch.zeros(2, 4), torch.zeros(2, 4))
 for _ in range(3):
@@ -301,11 +313,14 @@ generator = nn.Linear(2, 3)
 critic = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
 
 fake = generator(torch.ones(5, 2))
-critic(fake.detach()).mean().backward()  # for the critic
-(-critic(fake).mean()).backward()  # for the generator
+critic(fake.detach()).mean().backward()  # then the step of the critic
+(-critic(fake).mean()).backward()  # then the step of the generator
+critic.zero_grad()  # the second line wrote to the critic's gradients, too
 
 # sphinx_gallery_start_ignore
-assert generator.weight.grad.any()
+assert generator.weight.grad.any() and critic[0].weight.grad is None
+(-critic(fake.detach()).mean()).backward()
+assert critic[0].weight.grad.any()
 fake = generator(torch.ones(5, 2))
 critic(fake).mean().backward()
 raised = []

@@ -86,8 +86,8 @@ assert _raises(_part)
 # - ``[torch.FloatTensor [2, 4]]``: type and shape of the tensor as it was *saved*. ``nn.Linear`` saves its weight transposed:
 #   ``[3, 4]`` can be a weight of shape ``(4, 3)``.
 # - ``output 0 of Sigmoid``: the operation that made the tensor. Here it saved its own result. If a later operation saved the
-#   tensor as its input, the message names the operation that wrote to it instead, for example ``Add``. For the transposed
-#   weight of a linear layer it says ``AsStrided``, for other parameters nothing. Earlier versions write *SigmoidBackward0*,
+#   tensor as its input, the message can name the operation that wrote to it instead, for example ``Add``. For the transposed
+#   weight of a linear layer it says ``AsStrided``, for a convolution's nothing. Earlier versions write *SigmoidBackward0*,
 #   *AsStridedBackward0* or *TBackward*.
 # - ``is at version 1; expected version 0``: a tensor counts its writes, also those to a part of it, as in ``gate[0] = 0``.
 #   The saved tensor was at 0, and now it is at 1.
@@ -114,7 +114,8 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
-# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``.
+# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. A write to a part, as in ``gate[0] = 0`` or
+# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
@@ -139,6 +140,23 @@ with torch.random.fork_rng():
     assert not any(_raises(_relu_after, operation) for operation in _fine)
     assert all(_raises(_relu_after, it) for it in [*_saving, nn.Softmax(-1)])
 assert _raises(_used_before)
+
+
+def _parts(copy):
+    gate = torch.sigmoid(layer(x))
+    gate = gate.clone() if copy else gate
+    part = gate[0]
+    part += 1
+    gate[1] = 0
+    return gate
+
+
+with torch.no_grad():
+    _wanted = torch.sigmoid(layer(x))[0].sum() + 4
+assert _raises(_parts, False) and torch.allclose(_parts(True).sum(), _wanted)
+_kept = layer.weight.grad.clone()
+assert not _raises(_parts, True)
+layer.weight.grad = _kept
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
 # sphinx_gallery_end_ignore
@@ -222,8 +240,7 @@ assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# Or, if both losses are meant for the same weights, run every backward before the first step. Did this message come after you
-# set ``retain_graph=True``? Then a tensor from an earlier step is still in use: :ref:`cut it off with detach()
+# Did this message come after you set ``retain_graph=True``? Take it out, and see :ref:`the message before it
 # <sphx_glr_gallery_errors_backward_twice.py>`. With ``fused=True`` an optimizer's write :ref:`is not counted
 # <sphx_glr_gallery_differentiation_inplace_and_versions.py>`: nothing is raised, and the gradient is wrong.
 #

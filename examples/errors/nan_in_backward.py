@@ -81,7 +81,7 @@ def _anomaly(function, *values):
 
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
-# - ``DivBackward0``: a quotient 0 / 0, even if you leave it out of the loss afterwards. See *Anything else* below.
+# - ``DivBackward0``: a division by 0, even if you leave it out of the loss afterwards. See *Anything else* below.
 # - ``0th output``: usually the gradient of the first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
 #   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive.
 #
@@ -137,6 +137,8 @@ def _smape(a, safe):
 
 
 _named, _finite, _gradient = _anomaly(lambda a: _smape(a, False), 0.0, 1.0)
+assert _named == "DivBackward0" and _finite and _gradient[0].isnan()
+_named, _finite, _gradient = _anomaly(lambda a: (a / _b)[1], 1.0, 1.0)
 assert _named == "DivBackward0" and _finite and _gradient[0].isnan()
 _named, _finite, _gradient = _anomaly(lambda a: _smape(a, True), 0.0, 1.0)
 assert _named is None and torch.allclose(_gradient, torch.tensor([0.0, -4 / 9]))
@@ -214,8 +216,8 @@ for _function, _name in (
 # Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
 # ``squared.clamp(min=1e-12).sqrt()``.
 #
-# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of several equal values return a gradient
-# of 0 where the root is 0, so you do not need to add anything. But the second derivative of a norm is NaN at 0.
+# **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of several values return a gradient of 0
+# where the root is 0, so you do not need to add anything. But the second derivative of ``x.norm()`` is NaN at 0.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.

@@ -10,7 +10,7 @@ element 0 of tensors does not require grad and does not have a grad_fn
 .. in-short::
 
    The loss has no graph: a step such as ``argmax`` or ``item()`` cut it off from the parameters, recording was off, or the
-   parameters are frozen. Print ``requires_grad`` of each result up to the loss, and change the step with the first ``False``.
+   parameters are frozen. Print ``requires_grad`` of each result up to the loss, and change the step after the last ``True``.
 
    .. code-block:: diff
 
@@ -79,16 +79,16 @@ assert raised == [message.replace("element 0", "element 1")]
 #      - cause
 #    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
 #      - the forward pass, as below
-#    * - ``backward`` of a custom Function, or a hook
+#    * - ``backward`` of a custom Function, or a backward hook
 #      - nothing is recorded there: see the fix for a Function
-#    * - a ``closure`` that ``optimizer.step()`` calls
-#      - the ``step`` of that optimizer runs without recording: as in a Function
+#    * - a ``closure`` that a custom optimizer's ``step()`` calls
+#      - that ``step`` runs without recording: as in a Function
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`, see below
 #    * - ``CalledProcessError`` or ``ChildFailedError`` after it
 #      - none: the launcher reports that your program has ended
 #
-# In the forward pass, print ``requires_grad`` along the way. The first ``False`` after a ``True`` is where the graph ends.
+# In the forward pass, print ``requires_grad`` along the way. The last ``True`` is where the graph ends.
 
 scores = model(inputs)
 choice = scores.argmax(dim=1)
@@ -221,7 +221,8 @@ for _output in (output, checkpoint(model, _input, use_reentrant=True)):
 # If you cannot change that call, let the input of the checkpoint require a gradient. In Hugging Face models,
 # ``model.enable_input_require_grads()`` does that.
 #
-# **Inside of a Function,** a hook, or an optimizer's ``step``, recording is off. If you need a gradient there, switch it on:
+# **Inside of a Function,** a backward hook, or an optimizer's ``step``, recording is off. If you need a gradient there, switch
+# it on:
 
 
 class Recomputed(torch.autograd.Function):
@@ -233,10 +234,10 @@ class Recomputed(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         (x,) = ctx.saved_tensors
+        twice = torch.is_grad_enabled()
         with torch.enable_grad():
-            x = x.detach().requires_grad_()
             y = x.sin()
-        return torch.autograd.grad(y, x, gradient)[0]
+        return torch.autograd.grad(y, x, gradient, create_graph=twice)[0]
 
 
 x = torch.tensor([0.0, 1.0], requires_grad=True)
@@ -282,7 +283,26 @@ def _closed(enabled):
     assert torch.allclose(w, torch.full((2,), 0.8))
 
 
+class _Weighted(Recomputed):
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        with torch.enable_grad():
+            y = (_scale * x).sin()
+        return torch.autograd.grad(y, x, gradient)[0]
+
+
+def _penalty(function):
+    w, x = (torch.tensor(value, requires_grad=True) for value in (2.0, 0.5))
+    (slope,) = torch.autograd.grad(function(w * x) + w * x, x, create_graph=True)
+    return torch.autograd.grad(slope**2, w)[0]
+
+
 assert torch.allclose(x.grad, x.detach().cos())
+assert torch.allclose(_penalty(Recomputed.apply), _penalty(torch.sin))
+_scale = torch.tensor(1.0, requires_grad=True)
+_Weighted.apply(x).sum().backward()
+assert _scale.grad is None
 for _call in (lambda: _Off.apply(x).sum().backward(), lambda: _hooked(False)):
     try:
         _call()
@@ -298,6 +318,8 @@ _closed(True)
 # sphinx_gallery_end_ignore
 
 # %%
+# Pass the weights that a Function uses to ``apply``, too, or they get no gradient.
+#
 # What not to do
 # --------------
 # ``loss.requires_grad_(True)`` **before backward.** The message is gone, because the loss now requires a gradient. But the loss

@@ -123,7 +123,7 @@ assert torch.allclose(_masked, nn.CrossEntropyLoss()(model(x[::2]), labels[::2])
 
 # %%
 # **It is not a loss,** and you want the derivative at each x, for a plot or a physics-informed network: take the sum. It is
-# right if each y depends only on its own x. The mean would divide every derivative by the number of points.
+# right if each x has one y, and no y depends on another x. The mean would divide every derivative by the number of points.
 
 points = torch.linspace(-2, 2, 5, requires_grad=True)
 (slopes,) = torch.autograd.grad((points**3).sum(), points)
@@ -131,11 +131,15 @@ print("slopes of x**3:", slopes)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(slopes, 3 * points**2)
+_two = torch.stack([points**3, points**2], dim=1)
+assert torch.allclose(
+    torch.autograd.grad(_two.sum(), points)[0], 3 * points**2 + 2 * points
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, take
-# ``scores[:, 1].sum()``.
+# ``scores[:, 1].sum()``, with the model in ``eval()``.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])
@@ -150,6 +154,13 @@ _scores = torch.stack([_images.sum(1), _images.prod(1)], dim=1)
 for _i in range(3):
     (_one,) = torch.autograd.grad(_scores[_i, 1], _images, retain_graph=True)
     assert torch.equal(_all[_i], _one[_i])
+with torch.random.fork_rng():
+    _net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Tanh())
+for _training in (False, True):
+    _scores = _net.train(_training)(_images)
+    (_all,) = torch.autograd.grad(_scores[:, 1].sum(), _images, retain_graph=True)
+    (_one,) = torch.autograd.grad(_scores[0, 1], _images)
+    assert torch.allclose(_all[0], _one[0]) is not _training
 
 
 def _said(call, *kind):

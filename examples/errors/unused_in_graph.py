@@ -106,7 +106,8 @@ assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
 #
 # The fix
 # -------
-# **Compute the result from the tensor that you ask for.** Slice first, and give the slices to the network.
+# **Compute the result from the tensor that you ask for.** Slice first, and give the slices to the network. If ``u_x``
+# goes into a loss, pass ``create_graph=True``.
 
 x, t = points[:, :1], points[:, 1:]
 u = net(torch.cat([x, t], dim=1))
@@ -142,23 +143,18 @@ print([n for n, g in zip(parameters, gradients, strict=True) if g is None])
 # sphinx_gallery_start_ignore
 _unused = [n for n, g in zip(parameters, gradients, strict=True) if g is None]
 assert _unused == ["b.weight", "b.bias"]
-loss = parts["a"](parts["body"](points)).square().sum()
-_zeros = torch.autograd.grad(loss, parameters.values(), materialize_grads=True)
-for _name, _zero in zip(parameters, _zeros, strict=True):
-    assert _zero.shape == parameters[_name].shape
-    assert bool(_zero.any()) is (_name not in _unused)
 _x = torch.rand(5, 1, requires_grad=True)
 _u = nn.Linear(1, 1)(_x)
 (_u_x,) = torch.autograd.grad(_u.sum(), _x, create_graph=True)
+assert _u_x.requires_grad and not u_x.requires_grad
 assert _says(lambda: torch.autograd.grad(_u_x.sum(), _x, retain_graph=True)) == message
 (_u_xx,) = torch.autograd.grad(_u_x.sum(), _x, materialize_grads=True)
 assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, leave these parameters out of the call. Or pass ``materialize_grads=True``: then their gradients are
-# zeros. This is also right for a second derivative where ``net`` is linear: ``u_x`` does not depend on ``x`` any more, and its
-# derivative is zero.
+# If that is intended, leave these parameters out of the call. For a second derivative where ``net`` is linear, pass
+# ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
 #
 # What not to do
 # --------------
