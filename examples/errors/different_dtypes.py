@@ -22,7 +22,7 @@ mat1 and mat2 must have the same dtype, but got Double and Float
       - x = torch.from_numpy(data)
       + x = torch.from_numpy(data).float()
 
-   **Not this:** ``model.double()``. It works, and every weight, gradient and activation takes twice the memory.
+   **Not this:** ``model.double()``. Every weight, gradient and activation then takes twice the memory.
 """
 
 # %%
@@ -59,9 +59,9 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - the frame
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
-#      - The data: ``.float()``, as below.
+#      - The data, or a NumPy array in ``forward``: ``.float()``, as below.
 #    * - ``forward``, and *Half* or *BFloat16 and Float*
-#      - Part of the model was converted. See the list below.
+#      - The input or part of the model is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
 #      - Training ran under ``autocast``. Use it here, too.
 #    * - ``backward`` of your own Function
@@ -170,6 +170,11 @@ print(loss.dtype)
 import traceback
 
 assert model(x).dtype == torch.float32
+try:
+    model(x + torch.from_numpy(np.ones(3)))  # as a constant in forward
+except RuntimeError as error:
+    _raised.append(str(error) == message)
+assert _raised == [True] * 6
 _half = nn.Sequential(nn.Flatten(), nn.Linear(3, 1)).bfloat16()
 assert not hasattr(_half, "weight")
 assert _half(x.to(next(_half.parameters()).dtype)).dtype == torch.bfloat16
@@ -209,11 +214,24 @@ try:
     _product()
 except RuntimeError as error:
     _raised.append("m1 and m2 to have the same dtype" in str(error))
-assert _raised == [True] * 6
-_both = (
+assert _raised == [True] * 7
+_both = tuple(
     getattr(torch.amp, f"custom_{way}")(device_type="cpu") for way in ("fwd", "bwd")
 )
 assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
+try:
+
+    class _Setup(torch.autograd.Function):
+        forward = staticmethod(_both[0](lambda x: 2 * x))
+        setup_context = staticmethod(lambda ctx, inputs, output: None)
+        backward = staticmethod(_both[1](lambda ctx, grad: grad))
+
+    _Setup.apply(torch.ones(2, requires_grad=True)).sum().backward()
+except AttributeError as error:
+    _raised.append("_fwd_used_autocast" in str(error))
+assert _raised == [True] * 8
+for _type, _finite in ((torch.float16, False), (torch.bfloat16, True)):
+    assert torch.tensor(300.0).to(_type).square().isfinite() == _finite
 
 
 def _fused(autocast, dtype, convert=lambda weight, grad: weight):
@@ -257,17 +275,19 @@ for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items()
 
 # %%
 # - **The input should follow the model**, which may be in half precision: ``x = x.to(next(model.parameters()).dtype)``.
-# - **Integers**, such as images of ``uint8``: ``x.float() / 255``.
+# - **Integers**: ``x.float()``. For images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: one part was loaded in ``float16``, and an adapter or a head was made in ``float32``. To
 #   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
-#   model only, convert all of it: ``model.half()``, or ``torch_dtype=torch.float16`` for each part of a pipeline.
+#   model only, convert all of it to the type of the loaded part: ``model.half()`` or ``model.bfloat16()``, or ``torch_dtype=``
+#   for each part of a pipeline.
 # - **In the backward of your own Function**: autocast is off there. Put ``@torch.amp.custom_fwd(device_type="cuda")`` on
-#   ``forward`` and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the traceback has ``decorate_bwd``, they
-#   are there, as in a library for LoRA. Usually the forward pass then ran without autocast, and only ``forward`` converts: run
-#   the model under autocast. If it is your Function, convert in ``backward`` too, as in ``grad @ b.to(grad.dtype).t()``.
+#   ``forward(ctx, ...)``, without ``setup_context``, and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the
+#   traceback has ``decorate_bwd``, they are there, as in a library for LoRA. Usually the forward pass then ran without
+#   autocast, and only ``forward`` converts: run the model under autocast. If it is your Function, convert in ``backward``
+#   too, as in ``grad @ b.to(grad.dtype).t()``.
 #
 # Do not convert the model to double to fit the data: ``float32`` keeps about seven digits, and most models need no more.
-# ``torch.set_default_dtype(torch.float64)`` changes each layer that is made from then on, in other people's code too.
+# ``torch.set_default_dtype(torch.float64)`` changes layers that are made from then on, in other people's code too.
 #
 # expected dtype float for \`end\` but got dtype double
 # -----------------------------------------------------
@@ -329,6 +349,9 @@ for _make in (
     torch.optim.Adagrad,
 ):
     assert _after(torch.float64, _make) == {torch.float32}  # in silence
+assert "expected scalar type" in _after(
+    torch.float64, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, fused=True)
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -353,16 +376,19 @@ assert optimizer.state[model.weight]["step"] == 2
 
 # %%
 # ``float16`` would turn small squares into 0. To compute in half precision, do not convert the model: use ``autocast``. SGD
-# with momentum raises nothing, and keeps its state in the old type.
+# with momentum usually raises nothing, and keeps its state in the old type.
 #
 # **An average of weights** (EMA) in ``float32``, of a model in ``bfloat16``, says the same. Convert the weight, not the
 # average:
 
-average, weight = torch.zeros(3), torch.ones(3, dtype=torch.bfloat16)
-average.lerp_(weight.to(average.dtype), 0.01)
+average, weight = torch.zeros(3), nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
+with torch.no_grad():
+    average.lerp_(weight.to(average.dtype), 0.01)
 print(average)
 
 # sphinx_gallery_start_ignore
+assert not average.requires_grad
+assert average.clone().lerp_(weight.float(), 0.01).requires_grad  # without no_grad
 try:
     average.lerp_(weight, 0.01)
 except RuntimeError as error:

@@ -82,9 +82,9 @@ def _message(call):
 #    * - the message names
 #      - look at
 #    * - ``ScaleBackward``, and ``Scale`` is your class
-#      - your ``backward``. ``index 0`` is the first value that it returns.
+#      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
-#      - the call of the library. Its argument number 0 has a shape that the library's ``backward`` does not expect.
+#      - the call of the library. Its tensor number 0 has a shape that the library's ``backward`` does not expect.
 #    * - ``AddmmBackward0`` or another node of PyTorch
 #      - code that changes the size of a tensor through ``.data``
 #
@@ -176,6 +176,16 @@ for _make in (torch.ones_like, lambda x: x.new_ones(2, 3)):
 for _shape, _grad in (((3, 3), 3), ((5, 3, 1), 5)):  # larger ones are summed
     _result = _made(lambda g, x, s=_shape: torch.ones(s), "cpu", shape=(3, 1))
     assert _result.tolist() == [[_grad]] * 3
+_flagged = type(
+    "_Flagged",
+    (Function,),
+    {
+        "forward": staticmethod(lambda ctx, flag, x: 2 * x),
+        "backward": staticmethod(lambda ctx, grad: (None, grad[0])),
+    },
+)
+_loss = _flagged.apply(True, torch.ones(2, 3, requires_grad=True)).sum()
+assert "at index 0 - got [3]" in _message(_loss.backward)
 # a kernel for 2 scales, called with 3: the gradient has 2 columns
 _said = _made(lambda gradient, x: gradient[:, :2], "cpu")
 assert "got [2, 2] but expected shape compatible with [2, 3]" in _said
@@ -214,7 +224,7 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Make new parameters instead. (And a new optimizer: it still has the old ones.)
+# Make new parameters instead. (And a new optimizer: it still has the old ones. What was frozen, freeze again.)
 
 layer.weight = nn.Parameter(layer.weight.detach())
 layer.bias = nn.Parameter(layer.bias.detach())
@@ -223,6 +233,8 @@ print("layer.bias.grad:", layer.bias.grad)
 
 # sphinx_gallery_start_ignore
 assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
+_frozen = nn.Parameter(torch.ones(2), requires_grad=False)
+assert nn.Parameter(_frozen.detach()).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
@@ -291,6 +303,11 @@ assert _message(_OldExp.apply(x, 0.5).backward).endswith(_words)
 assert not _message(_OldExp.apply(x).backward)  # here a default does not count
 assert _message(_DefaultExp.apply(x).backward).endswith(_words)
 assert _message(_ListExp.apply(x, [0.2, 0.3]).backward).endswith(_words)
+_listed = torch.ones((), requires_grad=True)
+_inside = type("_Inside", (_ListExp,), {"backward": lambda ctx, grad: (grad, None)})
+_inside.apply(x, [_listed]).backward()
+assert _listed.grad is None and x.grad is not None
+x.grad = None
 
 
 @torch.library.custom_op("atlas_number_of_gradients::scale", mutates_args=())
@@ -334,8 +351,8 @@ x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# ``expected 2`` counts the arguments of ``forward`` without ``ctx``. Return ``None`` for a number, a flag or a list, in its
-# place:
+# ``expected 2`` counts the arguments of ``forward`` without ``ctx``. Return ``None`` for a number, a flag or a list of
+# numbers, in its place. (Tensors in a list get no gradient: pass each of them as an argument.)
 
 
 class FixedExp(Exp):

@@ -174,11 +174,14 @@ assert [names[i] for i in classes] == ["cat", "cat", "cat"]
 assert torch.stack([losses, losses]).shape == (2, 3)
 _kept = torch.ones(2, requires_grad=True) * 2
 assert torch.stack([_kept, _kept]).requires_grad
+_gpus = torch.arange(5.0).chunk(2)
+assert torch.stack([part.mean() for part in _gpus]).mean() != torch.cat(_gpus).mean()
 # sphinx_gallery_end_ignore
 
 # %%
 # **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU, as a user `reports
-# <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``.
+# <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``. If the batch cannot be divided evenly, return the
+# loss of each sample.
 #
 # Boolean value of Tensor with more than one value is ambiguous
 # -------------------------------------------------------------
@@ -236,7 +239,7 @@ assert torch.equal(torch.maximum(prediction, target), target)
 #    * - ``if x:``, ``x or default``, where ``x`` may be ``None``
 #      - ``if x is not None:``
 #    * - ``if x > 0:`` for a choice for each element
-#      - ``torch.where(x > 0, x, 0)``
+#      - ``torch.where(x > 0, x, 0)``; with a root or a logarithm, see :ref:`sphx_glr_gallery_errors_nan_in_backward.py`
 #    * - ``0 < x < 5``, ``0 < x and x < 5``
 #      - ``(0 < x) & (x < 5)``
 #    * - ``max(a, b)``
@@ -278,6 +281,8 @@ except TypeError as error:
     raised.append(str(error))
     print("TypeError:", error)
 assert raised[1:] == ["iteration over a 0-d tensor"]
+assert scores.argmax(dim=1).squeeze(0).dim() == 0  # the name alone does not help
+assert torch.ones(1, 1).squeeze(1).shape == (1,)
 _loss = torch.tensor(0.5)
 for _call in (lambda: [*_loss], lambda: any(_loss <= 0), lambda: sum(_loss)):
     assert says(_call) == "TypeError: iteration over a 0-d tensor"
@@ -294,7 +299,7 @@ assert says(lambda: _repackage(torch.ones(1, 2))) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# - **squeeze()**: leave it out, or name the dimension.
+# - **squeeze()**: leave it out. For ``(batch, 1)``, name the dimension: ``squeeze(1)``.
 # - **for, sum(), any(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
 # - **repackage_hidden(h)** of old language models calls itself on each element, until none is left. Test for a tensor:
 

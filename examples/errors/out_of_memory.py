@@ -32,7 +32,7 @@ CUDA out of memory. Tried to allocate
 #    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
 #    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
 #
-# The loop below may use 1% of the GPU, which is soon full. This site is built on a CPU, where the message is different:
+# The loop below may use 512 MiB of the GPU, which are soon full. This site is built on a CPU, where the message is different:
 
 # This needs a GPU.
 import torch
@@ -61,7 +61,8 @@ try:
     # sphinx_gallery_end_ignore
     device = "cuda" if torch.cuda.is_available() else "cpu"
     if device == "cuda":
-        torch.cuda.set_per_process_memory_fraction(0.01)
+        total_memory = torch.cuda.mem_get_info()[1]
+        torch.cuda.set_per_process_memory_fraction(2**29 / total_memory)
     batch = torch.randn(1024, 64).to(device), torch.randint(10, (1024,)).to(device)
     test_set = [batch] * 150
     model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(
@@ -173,14 +174,15 @@ assert not total.requires_grad
 # ``total += loss.item()`` also works, because a number keeps no graph. ``model.eval()`` alone does not: it still records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
-# <sphx_glr_gallery_differentiation_accumulation.py>`. Batch norm, which mixes the samples, then gives other results.
+# <sphx_glr_gallery_differentiation_accumulation.py>`. Batch norm gives other results: it normalizes each half alone, and
+# a checkpoint updates its running statistics twice.
 
 from torch.utils.checkpoint import checkpoint
 
 
 def half_the_batch_twice(model, images):
     for half in images.chunk(2):
-        (model(half).mean() / 2).backward()
+        (model(half).mean() * len(half) / len(images)).backward()
 
 
 def bfloat16(model, images):
@@ -196,8 +198,8 @@ def checkpoint_each_block(model, images):  # costs a second forward pass
 
 
 # sphinx_gallery_start_ignore
-def _halves_agree(layer):
-    batch = torch.randn(8, 3)
+def _halves_agree(layer, number=8):
+    batch = torch.randn(number, 3)
     layer(batch).mean().backward()
     whole = next(layer.parameters()).grad.clone()
     layer.zero_grad()
@@ -206,7 +208,12 @@ def _halves_agree(layer):
 
 
 _tail = nn.Linear(3, 3), nn.GELU()
-assert _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.LayerNorm(3), *_tail))
+for _number in (8, 7, 1):
+    _norm = nn.LayerNorm(3)
+    assert _halves_agree(nn.Sequential(nn.Linear(3, 3), _norm, *_tail), _number)
+_norm = nn.BatchNorm1d(3)
+checkpoint_each_block([_norm], torch.randn(8, 3, requires_grad=True))
+assert _norm.num_batches_tracked == 2
 assert not _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), *_tail))
 # sphinx_gallery_end_ignore
 

@@ -116,11 +116,11 @@ for _operator, _names in (
 #    * - ``optimizer.step()``
 #      - the optimizer's state: it was loaded before the model was moved, or by an optimizer that keeps tensors of its own
 #    * - ``backward()``
-#      - a tensor that your own Function or hook makes: ``torch.zeros_like(grad)``
+#      - a tensor that your own Function or hook makes: give it ``device=grad.device``
 #    * - ``generate()`` with ``device_map="auto"``
 #      - the input: ``inputs.to(model.device)``. Do not call ``model.to``.
 #    * - ``cuda:0 and cuda:1``
-#      - a number in the code, ``"cuda:0"``. Write ``x.device``.
+#      - a number in the code, ``"cuda:0"``: write ``x.device``. Or a layer on the next GPU: move its input there.
 #
 # Why
 # ---
@@ -199,7 +199,7 @@ assert _alone.is_cpu
 
 # %%
 # **A tensor of the module** becomes a buffer, or a parameter if you train it. **Layers in a Python list** become an
-# ``nn.ModuleList``. **A new tensor in** ``forward`` is made where the data is, with ``device=x.device`` or ``zeros_like``:
+# ``nn.ModuleList``. **A new tensor in** ``forward`` is made where the data is, with ``device=x.device``:
 
 
 # This needs a GPU.
@@ -290,13 +290,20 @@ assert nn.Linear(3, 2, bias=False, device="meta")(torch.ones(4, 3)).is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not rely on that: with ``bias=False`` it returns whatever was in memory. Load the weights first, with ``assign=True``:
+# Do not rely on that: with ``bias=False`` it returns whatever was in memory. Load the weights first, with ``assign=True``. It
+# separates weights that two layers share: tie them again.
 
 layer.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
 print({p.device.type for p in layer.parameters()}, layer(torch.ones(4, 3)).shape)
 
 # sphinx_gallery_start_ignore
 assert all(p.is_cpu for p in layer.parameters())
+_tied = nn.Sequential(*(nn.Linear(3, 3, device="meta") for _ in range(2)))
+_tied[1].weight = _tied[0].weight
+_tied.load_state_dict(
+    nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).state_dict(), assign=True
+)
+assert _tied[1].weight is not _tied[0].weight
 # sphinx_gallery_end_ignore
 
 # %%

@@ -53,7 +53,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*
 #      - class numbers: ``labels.long()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
-#      - labels as large as the scores. One-hot: ``labels.argmax(1)``. One score for two classes:
+#      - labels as large as the scores. One-hot: see below. Several ones in a row, or one score for two classes:
 #        ``BCEWithLogitsLoss``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
 #      - a mask with one channel: ``mask.squeeze(1).long()``
@@ -127,6 +127,16 @@ def _says(call, *inputs):
 _scores, _mask = torch.randn(2, 3, 4, 4), torch.zeros(2, 1, 4, 4)
 assert "only batches of spatial targets" in _says(F.cross_entropy, _scores, _mask)
 assert F.cross_entropy(_scores, _mask.squeeze(1).long()) > 0
+assert not (torch.tensor([0, 1, 2, 254]) / 255).long().any()  # as ToTensor has it
+assert "Long but found Byte" in _says(F.cross_entropy, _scores, _mask[:, 0].byte())
+# classes last, as in texts: argmax(1) is another loss
+_scores = torch.arange(40.0).reshape(2, 4, 5).sin()
+_labels = torch.tensor([[0, 1, 2, 4], [3, 0, 0, 1]])
+_one_hot = F.one_hot(_labels, 5)
+assert "got Long" in _says(F.cross_entropy, _scores, _one_hot)
+_loss = F.cross_entropy(_scores.transpose(1, 2), _one_hot.argmax(-1))
+assert torch.isclose(_loss, F.cross_entropy(_scores.flatten(0, 1), _labels.flatten()))
+assert not torch.isclose(_loss, F.cross_entropy(_scores, _one_hot.argmax(1)))
 assert "Found dtype Long" in _says(F.binary_cross_entropy, score.sigmoid(), numbers)
 assert "for index" in _says(torch.gather, logits, 1, labels[:, None])
 # one score for each of two samples is taken for the scores of two classes
@@ -144,8 +154,8 @@ assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # %%
 # Why
 # ---
-# ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. An index is an integer,
-# and this function takes ``int64`` and ``uint8`` (*Byte*). A target of the shape of the scores is a probability for each class,
+# ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. An index is an integer:
+# ``int64``, or ``uint8`` (*Byte*) for labels ``(batch,)``. A target of the shape of the scores is a probability for each class,
 # which is a floating point number. So the shape decides which type is wanted.
 #
 # ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets. Give them floating point numbers in the shape of the input.
@@ -170,7 +180,8 @@ assert F.cross_entropy(logits, labels.byte()) == loss
 # - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension: without it, a batch of
 #   one sample becomes a number without dimensions.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
-# - **One-hot**: ``labels.argmax(1)``.
+# - **One-hot** ``(batch, classes)``: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)`` and
+#   ``scores.transpose(1, 2)``.
 # - **Two classes with one score**: ``BCEWithLogitsLoss`` with ``labels.float()``, in the shape of the score.
 #
 # What not to do
@@ -193,6 +204,8 @@ assert len(_caught) == 1 and _wrong == 0.5  # 0 if each score met its own label
 # sphinx_gallery_end_ignore
 
 # %%
+# So do the class numbers of a mask that ``ToTensor`` divided by 255. Use ``PILToTensor`` for masks.
+#
 # **.float() for one score and two classes.** ``cross_entropy`` of scores and labels of shape ``(batch,)`` then takes the batch
 # for the classes of one sample, and returns a number.
 #
@@ -201,7 +214,7 @@ assert len(_caught) == 1 and _wrong == 0.5  # 0 if each score met its own label
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`, when a label is larger than the number of classes.
+# - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`, when a label is too large.
 # - :ref:`sphx_glr_gallery_errors_different_dtypes.py`, types of the inputs of a layer.
 # - In PyTorch's reference: `CrossEntropyLoss
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>`__.
