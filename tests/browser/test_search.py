@@ -124,33 +124,12 @@ def test_inputs_that_once_found_a_wrong_page(engine: Page) -> None:
 
 
 def test_a_term_in_chinese_leads_to_the_glossary(engine: Page) -> None:
-    answers = find(engine, ["叶子节点", "视图", "梯度累积"])
-    assert [found.index("reference/glossary.html") for found in answers] == [0, 0, 2]
+    leaf, view, accumulation = find(engine, ["叶子节点", "视图", "梯度累积"])
+    assert leaf[0] == view[0] == "reference/glossary.html" in accumulation[1:3]  # its lesson is first
 
 
 def test_no_card_says_that_a_page_has_a_message_of_another_program(engine: Page) -> None:
     assert engine.evaluate("texts => texts.filter(text => atlasSearch.find(text).card)", INPUTS["others"]) == []
-
-
-def test_a_key_is_answered_at_once_on_a_slow_machine(engine: Page) -> None:
-    """At a fourth of the speed; the best of three questions, for another program may have had the processor."""
-    questions = [
-        "loss stays the same after checkponting",
-        "weights change in no_gard mode",
-        "retian_grad or a hook on a layer",
-    ]
-    slow = engine.context.new_cdp_session(engine)
-    slow.send("Emulation.setCPUThrottlingRate", {"rate": 4})
-    slowest = engine.evaluate(
-        """questions => questions.map(question => Math.max(...[...question].map((_, at) => {
-             const start = performance.now();
-             atlasSearch.find(question.slice(0, at + 1));
-             return performance.now() - start;
-           })))""",
-        questions,
-    )
-    slow.send("Emulation.setCPUThrottlingRate", {"rate": 1})
-    assert min(slowest) < 25, slowest
 
 
 def test_the_browser_has_the_words_that_the_build_has(engine: Page, site: Path) -> None:
