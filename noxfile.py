@@ -44,7 +44,7 @@ def install_environment(session: nox.Session, torch: str = TORCH) -> Path:
     """
     if not os.access(ROOT, os.W_OK):
         session.error(f"Nothing can be written to {ROOT}: a build needs .nox, build and docs/gallery. Copy it first.")
-    home, text = ROOT / ".nox" / (f"torch-{torch}" if torch else "site"), (ROOT / "requirements.txt").read_text()
+    home, text = ROOT / ".nox" / (torch or "site"), (ROOT / "requirements.txt").read_text()
     if torch:
         wish = "torch" if torch == "newest" else f"torch=={torch}"
         text = re.sub(r"^torch==\S+", wish, text, flags=re.MULTILINE)
@@ -173,6 +173,8 @@ def versions(session: nox.Session) -> None:
 @nox.session(default=False)
 def newest(session: nox.Session) -> None:
     """Build the site with another PyTorch, the newest or ``-- 2.15.0``, and tell what is otherwise than in build/html."""
+    if not session.posargs:  # the newest may be another than last time
+        shutil.rmtree(ROOT / ".nox" / "newest", ignore_errors=True)
     python = install_environment(session, *(session.posargs or ["newest"])) / "python"
     run_program(session, "python", "tests/newest.py", python)
 

@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[1]
 #: What a build reads.
 SOURCES = ("conf", "docs", "examples", "requirements.txt", "noxfile.py")
 #: What else changes pages: a commit, whose date they name, and an environment installed anew.
-ENVIRONMENTS = ("site", f"torch-{os.environ.get('ATLAS_TORCH')}")
-ALSO = (".git/logs/HEAD", *(f".nox/{name}/requirements.sha256" for name in ENVIRONMENTS))
+ALSO = (".git/logs/HEAD", f".nox/{os.environ.get('ATLAS_TORCH') or 'site'}/requirements.sha256")
 #: What a build writes besides the site: these lie among the sources, and git does not know them.
 GENERATED = ("docs/gallery", "docs/reference/data")
 #: The variables that a build heeds.

@@ -31,16 +31,8 @@ def build_copy(
     for folder in ("conf", "docs", "examples"):
         generated = shutil.ignore_patterns("__pycache__", *(["gallery", "data"] if folder == "docs" else []))
         shutil.copytree(ROOT / folder, copy / folder, ignore=generated)
-    options = [
-        "--keep-going",
-        "--quiet",
-        "--fresh-env",
-        "--write-all",
-        "--conf-dir",
-        "conf",
-        "--doctree-dir",
-        "doctrees",
-    ]
+    options = ["--keep-going", "--quiet", "--fresh-env", "--write-all"]
+    options += ["--conf-dir", "conf", "--doctree-dir", "doctrees"]
     options += [f"--warning-file={warnings}"] if warnings else ["--fail-on-warning"]
     processes = [f"--jobs={jobs}", "-D", f"atlas_jobs={jobs}"]
     command = [python, "-m", "sphinx", *options, *processes, "docs", "html"]
