@@ -50,7 +50,7 @@ def test_without_javascript_it_can_be_read(scriptless: BrowserContext, origin: s
     expect(tab.locator("article h1").first).to_be_visible()
     assert tab.locator("article :is(p, li):visible").first.inner_text().strip()
     for fold in tab.locator("article details").all()[:2]:
-        fold.locator("summary").first.click()
+        fold.locator("summary").first.press("Enter")  # a click is lost where the page still moves under the mouse
         expect(fold).to_have_attribute("open", "")
 
 
