@@ -73,8 +73,8 @@
       const { path, from, to, factor } = edges[number], words = moved[place] ?? got[from] ?? "";
       const sent = gotBy(steps, to, at - 1) ?? words, before = met[from] ?? gotBy(steps, from, at - 1);
       met[from] = words;
-      const box = make("rect", { height: 16, rx: 8 }), text = make("text", { "text-anchor": "middle", y: 12, "font-size": 11.5 });
-      const token = make("g", { class: "g-token" }, box, text); // below the factor
+      const box = make("rect", { height: 16, rx: 8 }), text = make("text", { "text-anchor": "middle", y: 12, "font-size": 12 });
+      const token = make("g", { class: "g-token" }, box, text), upright = svg.matches(".graph-upright"); // below the factor, or beside it
       svg.append(token);
       const add = before && words ? `+ ${words.startsWith("\u2212") ? `(${words})` : words}` : words;
       const length = path.getTotalLength(), end = Math.min(length / 2, add.length * 3.5 + 12);
@@ -86,7 +86,7 @@
         text.textContent = says;
         box.setAttribute("width", width);
         box.setAttribute("x", -width / 2);
-        token.setAttribute("transform", `translate(${x} ${y})`);
+        token.setAttribute("transform", `translate(${upright ? x - width / 2 - 3 : x} ${y})`);
       };
     });
   };

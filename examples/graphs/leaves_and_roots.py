@@ -169,6 +169,7 @@ six_tensors
 # So this is the rule:
 #
 # .. list-table::
+#    :class: numbers
 #    :header-rows: 1
 #    :widths: 20 25 30 25
 #

@@ -17,47 +17,53 @@ Why is .grad None, zero or NaN?
 # %%
 # Find your case
 # --------------
-# *None* means that nothing was stored. *Zero* means that a gradient was stored, and each of its numbers is 0.
+# **None**: nothing was stored
 #
 # .. list-table::
 #    :header-rows: 1
-#    :widths: 12 44 44
+#    :widths: 50 50
 #
-#    * - ``.grad`` is
-#      - because
+#    * - because
 #      - do this
-#    * - None
-#      - `It was cleared, or never stored`_
+#    * - `It was cleared, or never stored`_
 #      - read ``.grad`` before ``zero_grad()``; call ``backward()`` without ``inputs=``
-#    * - None
-#      - `It is not a leaf`_
+#    * - `It is not a leaf`_
 #      - ``t.retain_grad()`` before backward
-#    * - None
-#      - `It does not require grad`_
+#    * - `It does not require grad`_
 #      - ``t.requires_grad_()`` before the forward pass
-#    * - None
-#      - `The path was cut`_: ``detach``, ``item``, ``.data``, NumPy, ``no_grad``
+#    * - `The path was cut`_: ``detach``, ``item``, ``.data``, NumPy, ``no_grad``
 #      - leave out what cuts it
-#    * - None
-#      - `The loss does not use it`_, or only in ``argmax`` or ``>``
+#    * - `The loss does not use it`_, or only in ``argmax`` or ``>``
 #      - call the layer; make a smooth choice
-#    * - zero
-#      - `The function is flat there`_: ``round``, a dead ReLU
+#
+# **Zero**: a gradient was stored, and each of its numbers is 0
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - because
+#      - do this
+#    * - `The function is flat there`_: ``round``, a dead ReLU
 #      - a different function or start
-#    * - zero
-#      - `The loss cannot depend on it`_: ``softmax(x).sum()``
+#    * - `The loss cannot depend on it`_: ``softmax(x).sum()``
 #      - a different loss
-#    * - inf
-#      - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
+#
+# **NaN or inf**
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - because
+#      - do this
+#    * - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
 #      - keep the input away from the edge, as below
-#    * - NaN
-#      - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
+#    * - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
 #      - make the *input* safe
-#    * - NaN
-#      - `The value is NaN already`_: a fully masked softmax
+#    * - `The value is NaN already`_: a fully masked softmax
 #      - look in the forward pass
-#    * - NaN
-#      - ``eigh`` or ``svd`` with equal values
+#    * - ``eigh`` or ``svd`` with equal values
 #      - :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`
 
 # %%
