@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from looking import LARGEST_SHIFT
 from page_scripts import run_script
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from visiting import FIRST, open_page, too_wide
@@ -52,6 +53,18 @@ def test_without_javascript_it_can_be_read(scriptless: BrowserContext, origin: s
     for fold in tab.locator("article details").all()[:2]:
         fold.locator("summary").first.press("Enter")  # a click is lost where the page still moves under the mouse
         expect(fold).to_have_attribute("open", "")
+
+
+@pytest.mark.parametrize("page_", [FIRST, "gallery/tensors/strides.html", "reference/operators.html", "then-and-now.html"])
+def test_text_beside_the_contents_list_stays_where_it_is(opened: Callable[[str], Page], page_: str) -> None:
+    tab = opened("404.html")
+    tab.set_viewport_size({"width": 1600, "height": 900})
+    slow = {"offline": False, "latency": 20, "downloadThroughput": 40_000, "uploadThroughput": 40_000}
+    tab.context.new_cdp_session(tab).send("Network.emulateNetworkConditions", slow)  # the text is shown before the list is there
+    tab.goto(tab.url.replace("404.html", page_))
+    expect(tab.locator(".toc-drawer")).to_be_in_viewport()
+    shifts = run_script(tab, "listShifts")
+    assert sum(value for value, _ in shifts) < LARGEST_SHIFT, shifts
 
 
 @pytest.mark.parametrize("page_", [FIRST, "reference/operators.html"])
