@@ -164,8 +164,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, leave these parameters out of the call. For a second derivative where ``net`` is linear, pass
-# ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
+# If that is intended, leave these parameters out of the call. If a second derivative raises the message because ``u`` is linear
+# in ``x``, pass ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
 #
 # What not to do
 # --------------
