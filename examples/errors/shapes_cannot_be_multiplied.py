@@ -162,9 +162,10 @@ for _size in (28, 64):
 #   make the optimizer.
 # - **A new head of a trained model**: ``model.fc = nn.Linear(model.fc.in_features, classes)``.
 # - **The first number is not the number of images**: ``Flatten()`` is missing, or ``view`` mixed the batch with other
-#   dimensions. Write ``x.flatten(1)``. Or several outputs were joined in dimension 0: ``torch.cat(outputs, 1)``.
-# - **The second number is a width, the third the channels**: the layer wants the channels last, ``x.permute(0, 2, 3, 1)``. For
-#   a convolution after it, go back with ``permute(0, 3, 1, 2)``.
+#   dimensions. Write ``x.flatten(1)``. Or one image came without a batch: ``image.unsqueeze(0)``. Or several outputs were
+#   joined in dimension 0: ``torch.cat(outputs, 1)``.
+# - **A layer for each pixel**, where the second number is a width: put the channels last, ``x.permute(0, 2, 3, 1)``. For a
+#   convolution after it, go back with ``permute(0, 3, 1, 2)``.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # What ``view(-1, 400)`` does instead: 25 images of 2,304 numbers become 144 rows. Some rows have two images:
@@ -180,6 +181,8 @@ assert nn.Sequential(*net[:-1], _head)(images).shape == (2, 3)
 _x, _by_columns = torch.ones(3, 2), torch.ones(5, 2)
 assert _says(_x.matmul, _by_columns).endswith("(3x2 and 5x2)")
 assert (_x @ _by_columns.T).shape == (3, 5)
+assert _says(net, images[0]).endswith("(16x144 and 2304x10)")
+assert torch.allclose(net(images[0].unsqueeze(0)), scores[:1], atol=1e-5)
 _outputs, _last = [torch.rand(10, 4)] * 6, nn.Linear(24, 2)
 assert _says(_last, torch.cat(_outputs)).endswith("(60x4 and 24x2)")
 assert _last(torch.cat(_outputs, 1)).shape == (10, 2)
