@@ -175,9 +175,9 @@ assert not total.requires_grad
 # records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
-# <sphx_glr_gallery_differentiation_accumulation.py>`. For a mean over tokens, use ``reduction="sum"`` and divide by their
-# number in the whole batch. Batch norm gives other results: it normalizes each half alone, and a checkpoint updates its
-# running statistics twice.
+# <sphx_glr_gallery_differentiation_accumulation.py>`. For a mean over tokens, use ``reduction="sum"`` and divide by
+# ``(labels != -100).sum()`` of the whole batch. Batch norm gives other results: it normalizes each half alone, and a
+# checkpoint updates its running statistics twice.
 
 from torch.utils.checkpoint import checkpoint
 
