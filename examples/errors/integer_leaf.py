@@ -128,7 +128,7 @@ from torch import nn
 
 table = nn.Embedding(3, 2)
 words = torch.tensor([0, 2])
-rows = table(words)
+rows = table(words).requires_grad_()  # for a frozen table
 rows.retain_grad()
 (rows * torch.tensor([[1.0], [5.0]])).sum().backward()
 print("of the table:", table.weight.grad.tolist())
@@ -137,13 +137,18 @@ print("of the words:", rows.grad.tolist())
 # sphinx_gallery_start_ignore
 assert table.weight.grad.tolist() == [[1, 1], [0, 0], [5, 5]]
 assert rows.grad.tolist() == [[1, 1], [5, 5]]
+_frozen = table.requires_grad_(False)(words).requires_grad_()
+_frozen.retain_grad()
+(_frozen * torch.tensor([[1.0], [5.0]])).sum().backward()
+assert torch.equal(_frozen.grad, rows.grad)
 # sphinx_gallery_end_ignore
 
 # %%
 # **Integer weights of a quantized layer.** If the traceback ends in a library that loads or wraps the model, update it. Under
 # FSDP, bitsandbytes must `store 4-bit weights as floats
-# <https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1232>`__: ``bnb_4bit_quant_storage=torch.bfloat16``. In your
-# own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a buffer. Both are saved with the model.
+# <https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1232>`__: ``bnb_4bit_quant_storage=torch.bfloat16``, or
+# whatever dtype the model's other weights have. In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or
+# register a buffer. Both are saved with the model.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)
@@ -156,13 +161,11 @@ assert list(layer.state_dict()) == ["weight", "offset"]
 assert not layer.weight.requires_grad and not layer.offset.requires_grad
 assert _said(lambda: nn.Parameter(weight)) == message
 assert _said(layer.requires_grad_) == _method
-_complex = torch.ones(2, dtype=torch.cfloat)
-assert not _complex.is_floating_point() and _complex.is_complex()
 # sphinx_gallery_end_ignore
 
 # %%
-# Such a model cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises, because it sets the flag on each parameter. Set
-# it on those whose ``is_floating_point()`` or ``is_complex()`` is true.
+# Such a ``layer`` cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises, because it sets the flag on the integers
+# too. Set it only on the parameters that you train.
 #
 # What not to do
 # --------------
@@ -183,12 +186,15 @@ assert scores.grad is None and guess.grad == -2
 # ``torch.nn.functional.gumbel_softmax`` for a random choice.
 
 choices = torch.tensor([0.0, 1.0, 2.0])
-guess = (scores.softmax(0) * choices).sum()
+guess = (scores.softmax(-1) * choices).sum(-1)
 ((guess - 2) ** 2).backward()
 print("scores.grad:", scores.grad)
 
 # sphinx_gallery_start_ignore
 assert scores.grad.all()
+_batch = torch.randn(4, 3, requires_grad=True)
+(_batch.softmax(-1) * choices).sum(-1)[0].backward()
+assert _batch.grad[0].all() and not _batch.grad[1:].any()
 scores.grad = None
 _choice = nn.functional.gumbel_softmax(scores, hard=True)
 assert sorted(_choice.round(decimals=4).tolist()) == [0, 0, 1]
@@ -198,20 +204,25 @@ assert scores.grad.any()
 
 # %%
 # **Round instead.** ``round()``, ``floor()``, ``ceil()`` and ``trunc()`` return floats, so nothing is raised. But PyTorch's
-# derivative of them is 0, so ``w`` does not move. If the forward pass must round, let backward skip it. This *straight-through*
-# gradient is a guess that is often good enough.
+# derivative of them is 0, so ``w`` learns nothing. If the forward pass must round, let backward skip it. This
+# *straight-through* gradient is a guess that is often good enough.
 
 w = torch.tensor([1.2, 2.7], requires_grad=True)
 ((w.round() - 5) ** 2).sum().backward()
 print("rounded:         ", w.grad)
 
 w.grad = None
-rounded = w + (w.round() - w).detach()
+rounded = w.round().detach() + (w - w.detach())
 ((rounded - 5) ** 2).sum().backward()
 print("straight-through:", w.grad)
 
 # sphinx_gallery_start_ignore
 assert rounded.tolist() == [1, 3] and w.grad.tolist() == [-8, -4]
+for _dtype in (torch.float32, torch.bfloat16, torch.half):
+    _w = (10 * torch.randn(1000)).to(_dtype).requires_grad_()
+    _rounded = _w.round().detach() + (_w - _w.detach())  # exact in every dtype
+    _rounded.sum().backward()
+    assert torch.equal(_rounded, _w.round()) and (_w.grad == 1).all()
 for _name in ("round", "floor", "ceil", "trunc"):
     _w = (torch.arange(-20, 21) / 8).requires_grad_()
     _rounded = getattr(_w, _name)()

@@ -17,8 +17,8 @@ shape '[2, 4]' is invalid for input of size 6
       - flat = features.view(2, 4)
       + flat = features.flatten(1)
 
-   **Not this:** a ``-1`` in place of the batch, ``view(-1, 4)``. Where the number of elements happens to divide, it mixes the
-   samples and says nothing.
+   **Not this:** a ``-1`` in place of the batch, ``view(-1, 4)``. Four such images then become three rows. The samples are
+   mixed, and nothing is raised.
 """
 
 # %%
@@ -41,6 +41,7 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert raised == ["shape '[2, 4]' is invalid for input of size 6"]
 assert features.shape == (2, 1, 1, 3)
+assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -61,13 +62,15 @@ assert features.shape == (2, 1, 1, 3)
 #    * - ``x.view(batch_size, ...)``, in the last batch
 #      - The batch size stands in the code, see below.
 #    * - ``x.view(B, H, W, C)`` in a transformer for images
-#      - The sides of the image are no multiple of its patch or window. Resize or pad the image to one.
+#      - The model does not take images of this size. Resize or pad them, mostly to a multiple of its patch or window.
+#    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
+#      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads.
 #    * - ``view(1, 3, 13, 13, 10)`` in the head of a detector
 #      - Image size and number of classes are those of another configuration: 10 is the number of classes and 5.
 #    * - the loading of a ``.weights`` file
-#      - The file is cut off, or of another network. Download it again.
+#      - The file is cut off, or of another network. Download the one of this network.
 #    * - ``backward`` of your own Function
-#      - ``grad.view`` needs the shape of the *input*: save ``x.shape`` in ``forward``.
+#      - Save ``x.shape`` in ``forward``: ``grad.reshape`` needs the shape of the *input*.
 #
 # Why
 # ---
@@ -119,6 +122,23 @@ axes[1].set_title("view(-1, 6): (2, 6)")
 
 # sphinx_gallery_start_ignore
 assert samples.tolist() == [[0] * 4, [1] * 4, [2] * 4]
+
+
+class _Flat(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x.flatten(1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.reshape(ctx.shape)
+
+
+_x = torch.rand(2, 3, 4, requires_grad=True)
+_factor = torch.rand(12, 2).t()  # a gradient that is not contiguous
+(_Flat.apply(_x) * _factor).sum().backward()
+assert torch.equal(_x.grad, _factor.reshape(2, 3, 4))
 assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # sphinx_gallery_end_ignore
 
@@ -139,8 +159,7 @@ for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
 # sphinx_gallery_end_ignore
 
 # %%
-# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256. (PyTorch
-# 2.15 begins it with ``addmm:``.)
+# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256.
 
 # sphinx_gallery_start_ignore
 try:
@@ -202,8 +221,7 @@ assert len(rows) == 16 and used == [0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Drop the last batch of an evaluation**, because it is smaller. ``drop_last=True`` is usual in training, where the data
-# are shuffled in each epoch. In an evaluation of ten samples in batches of four, two are not counted:
+# **Drop the last batch of an evaluation**, because it is smaller. Of ten samples in batches of four, two are not counted:
 
 loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=4, drop_last=True)
 print("seen:", sum(len(batch) for batch in loader), "of 10")

@@ -87,14 +87,14 @@ assert raised == 2 * len(_writes) * [message]
 #
 #    * - the frame
 #      - what to do
-#    * - ``w -= lr * w.grad``, your own initialization
+#    * - ``w -= lr * w.grad``, ``delta.clamp_(-eps, eps)`` after it, your own initialization
 #      - Write inside ``no_grad``.
 #    * - ``weight[:2] = ...``, ``b[:, 4] += ...`` of a YOLO head, ``E[:, 0::2] = ...`` in ``__init__``
 #      - the same: :ref:`a part of a weight <part-of-a-leaf>`
-#    * - ``x += noise``, ``x.clamp_(0, 1)``, a model that begins with ``nn.ReLU(inplace=True)``
+#    * - ``x += noise``, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
 #    * - ``embeds += ...``, ``flat.index_copy_(...)`` in a language model, with gradient checkpointing
-#      - The embeddings were made a leaf for it. Make a new tensor: ``flat = flat.index_copy(...)``.
+#      - The embeddings were made a leaf for it. Before anything uses them, write ``embeds = embeds.clone()``.
 #    * - a function under ``torch.func.grad``
 #      - Its argument is such a leaf. Make a new tensor.
 #    * - a meter or an observer, and *resize*
@@ -171,8 +171,19 @@ for _write in (
     except RuntimeError as error:
         raised.append(str(error).removeprefix("a view of "))
     assert raised == [message]
-_flat.index_copy(0, torch.tensor([1]), torch.ones(1, 3)).sum().backward()
-assert _embeds.grad.tolist() == [[[1, 1, 1], [0, 0, 0]]]
+_copy = _embeds.clone()
+_copy.view(-1, 3).index_copy_(0, torch.tensor([1]), torch.ones(1, 3))
+_copy.sum().backward()
+assert _copy[0, 1].tolist() == [1, 1, 1] and _embeds.grad[0, :, 0].tolist() == [1, 0]
+# a perturbation that is kept in a box, as an attack on an image does
+_delta = torch.zeros(3, requires_grad=True)
+for _ in range(3):
+    _delta.sum().backward()
+    with torch.no_grad():
+        _delta += 0.2 * _delta.grad.sign()
+        _delta.clamp_(-0.3, 0.3)
+    _delta.grad = None
+assert _delta.is_leaf and torch.allclose(_delta, torch.full((3,), 0.3))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -312,8 +323,8 @@ assert len(set(losses)) == 1 and losses[0] > 0.1 and p is not model.weight
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write through** ``.data``. After ``backward()`` the number is right. But the write is not counted. Before ``backward()``, it
-# gives a wrong gradient and no message. In ``forward`` it changes the parameter for good.
+# **Write through** ``.data``. Autograd does not see the write. Before ``backward()``, it can give a wrong gradient and no
+# message:
 
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
@@ -323,13 +334,6 @@ print("w.grad is", w.grad.item(), "and should be", 2 * 2.0)
 
 # sphinx_gallery_start_ignore
 assert w.grad == 6
-_u, _v = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
-((_u - 3) ** 2).backward()
-((_v - 3) ** 2).backward()
-_u.data -= 0.1 * _u.grad
-with torch.no_grad():
-    _v -= 0.1 * _v.grad
-assert _u == _v
 raised = []
 w = torch.tensor(2.0, requires_grad=True)
 loss = w**2
@@ -355,7 +359,7 @@ assert w == 4 and w.is_leaf
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# - The same write inside ``no_grad`` is counted. If it comes too early, PyTorch raises :ref:`modified by an inplace operation
+# - With ``no_grad`` in place of ``.data``, that backward raises :ref:`modified by an inplace operation
 #   <sphx_glr_gallery_errors_modified_in_place.py>`.
 # - For a row of ``for row in weight``: :ref:`Output 0 of Unbind is a view <sphx_glr_gallery_errors_view_of_several.py>`.
 # - ``torch.add(w, 1, out=w)`` says ``functions with out=... arguments don't support automatic differentiation``. The two
@@ -393,8 +397,7 @@ assert _copy.grad_fn.name().endswith("CopySlices")
 # Move the write into the block, if it sets values. If it belongs to the computation, move the view out of the block, and make
 # it a view of a clone.
 #
-# **cannot resize variables that require grad.** ``resize_`` is refused for any tensor that requires grad, under ``no_grad``
-# too:
+# **cannot resize variables that require grad.** It comes under ``no_grad`` too:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -413,11 +416,13 @@ except RuntimeError as error:
     raised.append(str(error))
 assert len(raised) == 2 and raised[0] == raised[1]
 assert scores.detach().clone().resize_(8, 1).shape == (8, 1)
+_longer = nn.Parameter(torch.cat([nn.Parameter(torch.ones(3)), torch.zeros(2)]))
+assert _longer.is_leaf and _longer.tolist() == [1, 1, 1, 0, 0]
 # sphinx_gallery_end_ignore
 
 # %%
 # If the traceback ends in a meter or an observer, it was given outputs with a graph: pass ``scores.detach()``. To make a
-# parameter longer, make a new one with ``torch.cat``, before the optimizer is made.
+# parameter longer, make a new one, ``nn.Parameter(torch.cat([w, more]))``, before the optimizer is made.
 #
 # See also
 # --------

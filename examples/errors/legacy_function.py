@@ -17,7 +17,7 @@ Legacy autograd function with non-static forward method is deprecated
       - y = Reverse()(x)
       + y = Reverse.apply(x)
 
-   **Not this:** ``Reverse.forward(x)``. The message is gone, and your ``backward`` never runs.
+   **Not this:** ``Reverse().forward(x)``. The message is gone, and your ``backward`` never runs.
 """
 
 # %%
@@ -59,7 +59,7 @@ assert "invoke them on the class itself" in str(_warning.message)
 
 # %%
 # The call of the object raises. The first pair of parentheses, which makes the object, gives the warning
-# ``<class 'Reverse'> should not be instantiated``. PyTorch 1.3 only warned that the *legacy autograd function* would be removed
+# *should not be instantiated*. PyTorch 1.3 only warned that the *legacy autograd function* would be removed
 # (`pytorch-gdn#2 <https://github.com/jorge-pessoa/pytorch-gdn/issues/2>`__). PyTorch 1.5 raises
 # (`torch-two-sample#6 <https://github.com/josipd/torch-two-sample/pull/6>`__).
 #
@@ -70,18 +70,14 @@ assert "invoke them on the class itself" in str(_warning.message)
 #
 # The fix
 # -------
-# Make ``forward`` and ``backward`` static, move what is kept for ``backward`` into ``setup_context``, and call ``apply`` on the
-# class.
+# Make ``forward`` and ``backward`` static, call their first argument ``ctx`` in place of ``self``, and call ``apply`` on the
+# class. What ``forward`` stored on ``self``, it stores on ``ctx``; inputs and outputs go into ``ctx.save_for_backward(x)``.
 
 
 class Reverse(Function):
     @staticmethod
-    def forward(x):
+    def forward(ctx, x):
         return x.clone()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        pass  # this backward needs nothing
 
     @staticmethod
     def backward(ctx, gradient):
@@ -103,12 +99,9 @@ assert x.grad == -1 and y == 3 and y.grad_fn.name() == "ReverseBackward"
 
 class ReverseBy(Function):
     @staticmethod
-    def forward(x, strength):
+    def forward(ctx, x, strength):
+        ctx.strength = strength
         return x.clone()
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.strength = inputs[1]
 
     @staticmethod
     def backward(ctx, gradient):
@@ -125,10 +118,27 @@ print(y.grad_fn.strength, z.grad_fn.strength)
 assert z.grad_fn.strength == 0.5 and y.grad_fn.strength == 1.0
 assert z.grad_fn is not y.grad_fn and z.grad_fn.next_functions[0][0] is y.grad_fn
 assert torch.autograd.grad(z, x)[0] == 0.5
-_strengths = [
-    torch.func.grad(lambda v, s=s: ReverseBy.apply(v, s))(x.detach()) for s in (1, 2)
-]
-assert [strength.item() for strength in _strengths] == [-1, -2]
+
+
+class _Maximum(Function):  # inputs, outputs and something in between
+    @staticmethod
+    def forward(ctx, x):
+        values, ctx.indices = x.max(1)
+        ctx.save_for_backward(x, values)
+        return values
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, values = ctx.saved_tensors
+        assert torch.equal(values, x.amax(1))
+        return torch.zeros_like(x).scatter(1, ctx.indices[:, None], gradient[:, None])
+
+
+for _size in (1, 4, 0):
+    _rows = torch.rand(_size, 3, dtype=torch.double, requires_grad=True)
+    assert _size == 0 or torch.autograd.gradcheck(_Maximum.apply, _rows)
+    _Maximum.apply(_rows).sum().backward()
+    assert _rows.grad.sum() == _size
 # sphinx_gallery_end_ignore
 
 # %%
@@ -152,26 +162,13 @@ print("x.grad:", x.grad)
 
 # sphinx_gallery_start_ignore
 assert x.grad == -0.5
-
-
-class _Joint(Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return -gradient
-
-
-assert torch.autograd.grad(_Joint.apply(x), x)[0] == -1
 _refused = []
 for _transform, _value in (
     (torch.func.grad, x.detach()),
     (torch.func.vmap, x.detach()[None]),
 ):
     try:
-        _transform(_Joint.apply)(_value)
+        _transform(Reverse.apply)(_value)
     except RuntimeError as error:
         _refused.append("must override the setup_context staticmethod" in str(error))
 assert _refused == [True, True]
@@ -182,18 +179,17 @@ with warnings.catch_warnings():
     for _call in (
         lambda: ReverseBy()(x, 0.5),
         lambda: Reverse()(x),
-        lambda: _Joint()(x),
     ):
         try:
             _call()
         except RuntimeError as error:
             raised.append(str(error))
-assert raised == [message] * 3
+assert raised == [message] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# You will also meet ``forward(ctx, x)`` without ``setup_context``: one method that computes and saves. It works with
-# ``backward()``, but the transforms of ``torch.func``, such as ``grad``, refuse it.
+# The transforms of ``torch.func``, such as ``grad``, need a second method, ``setup_context``: see :ref:`Functions under
+# torch.func <sphx_glr_gallery_functions_functions_and_transforms.py>`.
 #
 # What not to do
 # --------------
@@ -232,7 +228,7 @@ assert raised == ["'OldReverseBackward' object has no attribute 'strength'"]
 # and your ``backward`` does not run: the gradient is not reversed.
 
 x.grad = None
-y = Reverse.forward(x)
+y = OldReverse(0.5).forward(x)
 y.backward()
 print(y.grad_fn.name(), "  x.grad:", x.grad)
 
@@ -244,7 +240,6 @@ assert y.grad_fn.name() == "CloneBackward0" and x.grad == 1
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
-# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: Functions under ``torch.func``.
 # - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: gradient reversal and its relatives.
 # - In PyTorch's reference: `Extending torch.autograd
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

@@ -171,11 +171,13 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``total += loss.item()`` also works, because a number keeps no graph. ``model.eval()`` alone does not: it still records.
+# ``total += loss.item()`` also stops the growth, because a number keeps no graph. ``model.eval()`` alone does not: it still
+# records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
-# <sphx_glr_gallery_differentiation_accumulation.py>`. Batch norm gives other results: it normalizes each half alone, and
-# a checkpoint updates its running statistics twice.
+# <sphx_glr_gallery_differentiation_accumulation.py>`. For a mean over tokens, use ``reduction="sum"`` and divide by
+# ``(labels != -100).sum()`` of the whole batch. Batch norm gives other results: it normalizes each half alone, and a
+# checkpoint updates its running statistics twice.
 
 from torch.utils.checkpoint import checkpoint
 
@@ -207,6 +209,19 @@ def _halves_agree(layer, number=8):
     return torch.allclose(next(layer.parameters()).grad, whole, atol=1e-5)
 
 
+# a mean over tokens, of which -100 hides some
+_layer, _words = nn.Linear(3, 5), torch.randn(4, 6, 3)
+_ids = torch.randint(5, (4, 6))
+for _hidden in (_ids[0, 1:], _ids[:2]):  # in the end, the first half has no token
+    _hidden.fill_(-100)
+    _layer.zero_grad()
+    F.cross_entropy(_layer(_words).mT, _ids).backward()
+    _whole = _layer.weight.grad.clone()
+    _layer.zero_grad()
+    for _x, _y in zip(_words.chunk(2), _ids.chunk(2), strict=True):
+        _sum = F.cross_entropy(_layer(_x).mT, _y, reduction="sum")
+        (_sum / (_ids != -100).sum()).backward()
+    assert torch.allclose(_layer.weight.grad, _whole, atol=1e-6)
 _tail = nn.Linear(3, 3), nn.GELU()
 for _number in (8, 7, 1):
     _norm = nn.LayerNorm(3)

@@ -133,7 +133,7 @@ assert "(5x2 and 3x2)" in _says(_sum.backward)
 # %%
 # The fix
 # -------
-# Make the layer for what arrives, the second number of the message.
+# If the first number is your batch (for sequences: batch times length), make the layer for what arrives, the second number.
 
 net = nn.Sequential(
     nn.Conv2d(1, 16, 5),
@@ -160,12 +160,13 @@ for _size in (28, 64):
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
 # - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you
 #   make the optimizer.
-# - **A new head of a trained model**: ``nn.Linear(model.fc.in_features, classes)``.
-# - **The first number is not your batch**: ``Flatten()`` is missing, or ``view`` mixed the batch with other dimensions. Write
-#   ``x.flatten(1)``. Or several outputs were joined in dimension 0: ``torch.cat(outputs, 1)``.
-# - **The second number is a height or a width**: the layer wants the channels last, ``x.permute(0, 2, 3, 1)``.
-# - **Equal numbers, but not in the middle**: transpose one matrix. For ``(3x2 and 5x2)`` it is ``x @ w.T``. ``nn.Linear``
-#   stores its weight as ``(out, in)``.
+# - **A new head of a trained model**: ``model.fc = nn.Linear(model.fc.in_features, classes)``.
+# - **The first number is not the number of images**: ``Flatten()`` is missing, or ``view`` mixed the batch with other
+#   dimensions. Write ``x.flatten(1)``. Or one image came without a batch: ``image.unsqueeze(0)``. Or several outputs were
+#   joined in dimension 0: ``torch.cat(outputs, 1)``.
+# - **A layer for each pixel**, where the second number is a width: put the channels last, ``x.permute(0, 2, 3, 1)``. For a
+#   convolution after it, go back with ``permute(0, 3, 1, 2)``.
+# - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # What ``view(-1, 400)`` does instead: 25 images of 2,304 numbers become 144 rows. Some rows have two images:
 
@@ -180,6 +181,8 @@ assert nn.Sequential(*net[:-1], _head)(images).shape == (2, 3)
 _x, _by_columns = torch.ones(3, 2), torch.ones(5, 2)
 assert _says(_x.matmul, _by_columns).endswith("(3x2 and 5x2)")
 assert (_x @ _by_columns.T).shape == (3, 5)
+assert _says(net, images[0]).endswith("(16x144 and 2304x10)")
+assert torch.allclose(net(images[0].unsqueeze(0)), scores[:1], atol=1e-5)
 _outputs, _last = [torch.rand(10, 4)] * 6, nn.Linear(24, 2)
 assert _says(_last, torch.cat(_outputs)).endswith("(60x4 and 24x2)")
 assert _last(torch.cat(_outputs, 1)).shape == (10, 2)
@@ -187,6 +190,7 @@ _map, _pixels = torch.rand(1, 64, 32, 31), nn.Linear(64, 64)
 assert _says(_pixels, _map).endswith("(2048x31 and 64x64)")
 _moved = _pixels(_map.permute(0, 2, 3, 1))
 assert torch.allclose(_moved[0, 3, 4], _pixels(_map[0, :, 3, 4]), atol=1e-6)
+assert torch.equal(_map.permute(0, 2, 3, 1).permute(0, 3, 1, 2), _map)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -218,6 +222,10 @@ for _kind in (nn.LSTM, nn.GRU, nn.RNN):
     _moved = _last(_x.permute(2, 0, 1))[0].transpose(0, 1)
     assert torch.allclose(_moved, _layer(_x.transpose(1, 2))[0], atol=1e-6)
 assert nn.LSTM(5, 4, batch_first=True, bidirectional=True)(series)[0].shape[2] == 8
+_prices, _layer = torch.randn(3, 6), nn.LSTM(1, 4, batch_first=True)
+assert torch.allclose(
+    _layer(_prices.unsqueeze(2))[0][1], _layer(_prices[1, :, None])[0], atol=1e-6
+)
 _packed = nn.utils.rnn.pack_sequence([torch.ones(3, 5), torch.ones(2, 5)])
 assert "shapes cannot be multiplied" in _says(lstm, _packed)
 assert "got 5 expected 10" in _says(nn.LSTMCell(10, 4), torch.ones(3, 5))
@@ -226,9 +234,10 @@ assert "got 5 expected 10" in _says(nn.LSTMCell(10, 4), torch.ones(3, 5))
 # %%
 # - **Vectors of another length**, as word vectors of 768 numbers: make the layer for them, ``input_size=5`` here. Ids of words
 #   go through ``nn.Embedding`` first.
-# - **After a bidirectional layer**, ``input_size`` is ``2 * hidden_size``.
-# - **One number for each time**: ``input_size=1`` and ``prices.unsqueeze(2)``.
-# - **After a convolution**, which has the features before the times: ``maps.transpose(1, 2)`` with ``batch_first=True``,
+# - **After a bidirectional layer**, ``input_size`` is ``2 * hidden_size`` of that layer.
+# - **One number for each time**, prices of shape ``(batch, time)``: ``input_size=1``, ``batch_first=True``, and
+#   ``prices.unsqueeze(2)``.
+# - **After** ``nn.Conv1d``, which has the features before the times: ``maps.transpose(1, 2)`` with ``batch_first=True``,
 #   ``maps.permute(2, 0, 1)`` without. ``reshape`` gives the same shape and mixes the numbers.
 #
 # ``nn.LSTMCell`` says *input has inconsistent input_size: got 5 expected 10*.
@@ -342,7 +351,7 @@ assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T)
 # - **number of subscripts in the equation**: a tensor has more or fewer dimensions than letters. Look for a ``squeeze()`` and a
 #   batch of one. ``"...j,kj->...k"`` takes any number of dimensions before the last.
 # - **output subscript k does not appear**: a slip of the keyboard.
-# - **Size of label 'j' for operand 2**: the same message for three tensors or more.
+# - **Size of label 'j' for operand 2**: the same from the package ``opt_einsum``, for three tensors or more.
 #
 # Do not rename the letter: ``"ij,kl->ik"`` runs, sums ``j`` and ``l`` alone, and has the right shape with wrong numbers.
 #

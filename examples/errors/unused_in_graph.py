@@ -136,13 +136,24 @@ assert torch.allclose(u_x, _slope, atol=1e-3)
 parts = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("body", "a", "b")})
 loss = parts["a"](parts["body"](points)).square().sum()
 
-parameters = dict(parts.named_parameters())
+parameters = {n: p for n, p in parts.named_parameters() if p.requires_grad}
 gradients = torch.autograd.grad(loss, parameters.values(), allow_unused=True)
 print([n for n, g in zip(parameters, gradients, strict=True) if g is None])
 
 # sphinx_gallery_start_ignore
 _unused = [n for n, g in zip(parameters, gradients, strict=True) if g is None]
 assert _unused == ["b.weight", "b.bias"]
+parts["body"].requires_grad_(False)  # frozen
+assert not _says(
+    lambda: torch.autograd.grad(parts["a"](points).sum(), parts["a"].weight)
+)
+_frozen = {n: p for n, p in parts.named_parameters() if p.requires_grad}
+assert list(_frozen) == ["a.weight", "a.bias", "b.weight", "b.bias"]
+assert "does not require grad" in _says(
+    lambda: torch.autograd.grad(
+        parts["a"](parts["body"](points)).sum(), parts.parameters(), allow_unused=True
+    )
+)
 _x = torch.rand(5, 1, requires_grad=True)
 _u = nn.Linear(1, 1)(_x)
 (_u_x,) = torch.autograd.grad(_u.sum(), _x, create_graph=True)
@@ -153,8 +164,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, leave these parameters out of the call. For a second derivative where ``net`` is linear, pass
-# ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
+# If that is intended, leave these parameters out of the call. If a second derivative raises the message because ``u`` is linear
+# in ``x``, pass ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
 #
 # What not to do
 # --------------

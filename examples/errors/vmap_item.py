@@ -10,7 +10,7 @@ vmap: It looks like you're calling .item() on a Tensor
 
 .. in-short::
 
-   Inside of ``vmap``, a tensor holds the values of all rows, so it cannot become one Python number. A slice needs a number.
+   Inside of ``vmap``, ``start`` holds the values of all rows, so it cannot become one Python number. A slice needs a number.
    Index with a tensor.
 
    .. code-block:: diff
@@ -73,7 +73,7 @@ assert _says(lambda row, x: row[x], rows, starts) is None  # one element: no sli
 # sphinx_gallery_end_ignore
 
 # %%
-# You need not have written ``.item()``. Each of these calls it on a tensor ``x`` inside of ``vmap``:
+# You need not have written ``.item()``. Each of these calls it, if ``vmap`` maps over ``x``:
 #
 # - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
 # - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
@@ -103,8 +103,8 @@ ax.set_title("One call of window, three different starts")
 # %%
 # The fix
 # -------
-# Index with a tensor of positions. It has the same length for each row, which ``vmap`` needs. A slice stops at the end of the
-# row, but a position beyond the end raises ``IndexError``.
+# Index with a tensor of positions. It has the same length for each row, which ``vmap`` needs. Keep the positions within the
+# row: a slice stops at the end, and an index does not.
 
 
 def window(row, start):
@@ -121,7 +121,15 @@ try:
 except IndexError as error:
     _beyond = str(error)
 assert _beyond.startswith("index 4 is out of bounds") and len(rows[0][3:5]) == 1
+assert vmap(window)(rows, starts - 1)[0].tolist() == [3, 0]  # from -1
+_first = vmap(lambda row, x: torch.where(torch.arange(4) < x, row, 0).sum())
+_loop = torch.stack([row[:x].sum() for row, x in zip(rows, starts, strict=True)])
+assert torch.equal(_first(rows, starts), _loop)
 # sphinx_gallery_end_ignore
+
+# %%
+# If the lengths differ, as in ``row[:x].sum()``, keep the length and sum zeros: ``torch.where(places < x, row, 0)`` with
+# ``places = torch.arange(4, device=row.device)``.
 
 # %%
 # Other messages with the same cause
@@ -148,11 +156,11 @@ assert _says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 # Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. In a ``mask_mod`` of FlexAttention,
 # return the comparison: ``return q >= k``. Move a check that raises, such as one for NaN, out of ``vmap``.
 #
-# **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args) is not possible because there exists a
-# Tensor other*. Use ``torch.zeros_like(row)``.
+# **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
+# possible*. Make it from a mapped tensor: ``row.new_zeros(4)``.
 #
-# **A mask.** ``row[row > 4]`` has another length for each row. Keep the length: in a sum, zeros change nothing, so sum
-# ``torch.where(row > 4, row, 0)``. (A mean also needs the count, ``(row > 4).sum()``.)
+# **A mask.** ``row[row > 4]`` has another length for each row. In a sum, zeros change nothing, so sum
+# ``torch.where(row > 4, row, 0)``. A mean also needs the count, ``(row > 4).sum()``.
 
 # sphinx_gallery_start_ignore
 from torch.nn.attention.flex_attention import create_mask
@@ -169,8 +177,10 @@ assert _says(lambda row, s: _put(row, s, lambda row: torch.zeros(4)), rows, star
 ].startswith(
     "index_put_(self, *extra_args) is not possible because there exists a Tens"
 )
-_placed = vmap(lambda row, s: _put(row, s, torch.zeros_like))(rows, starts)
+_placed = vmap(lambda row, s: _put(row, s, lambda row: row.new_zeros(4)))(rows, starts)
 assert torch.equal(_placed.sum(1), rows[range(3), starts])
+_first = _says(lambda row: torch.zeros(4)[:1].copy_(row[:1]), rows)
+assert _first[6:].startswith("inplace arithmetic(self, *extra_args) is not possible")
 _causal = create_mask(lambda b, h, q, k: q >= k, 1, 1, 4, 4, device="cpu")
 assert torch.equal(_causal[0, 0], torch.ones(4, 4).tril().bool())
 _clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
@@ -289,8 +299,8 @@ assert not list(_bare.buffers())
 # sphinx_gallery_end_ignore
 
 # %%
-# For batch norm over each group, as in the first case, ``torch.func.replace_all_batch_norm_modules_(net)`` removes the running
-# statistics.
+# For batch norm over each group, as in the first case, call ``torch.func.replace_all_batch_norm_modules_(net)`` before you
+# train. It removes the running statistics.
 #
 # See also
 # --------
