@@ -60,10 +60,10 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
 #      - The data, or a NumPy array in ``forward``: ``.float()``, as below.
-#    * - ``forward``, and *Half* or *BFloat16 and Float*
-#      - The input or part of the model is in half precision. See the list below.
+#    * - ``forward``, and *Half* or *BFloat16* beside *Float*
+#      - The input, the model or a part of it is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
-#      - Training ran under ``autocast``. Use it here, too.
+#      - Usually the training ran under ``autocast``. Use it here, too.
 #    * - ``backward`` of your own Function
 #      - ``custom_fwd`` and ``custom_bwd``, see below.
 #    * - ``optimizer.step()``
@@ -274,17 +274,17 @@ for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items()
 # sphinx_gallery_end_ignore
 
 # %%
-# - **The input should follow the model**, which may be in half precision: ``x = x.to(next(model.parameters()).dtype)``.
+# - **The whole model is in half precision**: let the input follow it, as in ``x = x.to(next(model.parameters()).dtype)``.
 # - **Integers**: ``x.float()``. For images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: one part was loaded in ``float16``, and an adapter or a head was made in ``float32``. To
 #   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
 #   model only, convert all of it to the type of the loaded part: ``model.half()`` or ``model.bfloat16()``, or ``torch_dtype=``
 #   for each part of a pipeline.
-# - **In the backward of your own Function**: autocast is off there. Put ``@torch.amp.custom_fwd(device_type="cuda")`` on
-#   ``forward(ctx, ...)``, without ``setup_context``, and ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the
-#   traceback has ``decorate_bwd``, they are there, as in a library for LoRA. Usually the forward pass then ran without
-#   autocast, and only ``forward`` converts: run the model under autocast. If it is your Function, convert in ``backward``
-#   too, as in ``grad @ b.to(grad.dtype).t()``.
+# - **In the backward of your own Function**: ``loss.backward()`` usually stands outside of autocast. Put
+#   ``@torch.amp.custom_fwd(device_type="cuda")`` on ``forward(ctx, ...)``, without ``setup_context``, and
+#   ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the traceback has ``decorate_bwd``, they are there, as in
+#   a library for LoRA. Usually the forward pass then ran without autocast, and only ``forward`` converts: run the model under
+#   autocast. If it is your Function, convert in ``backward`` too, as in ``grad @ b.to(grad.dtype).t()``.
 #
 # Do not convert the model to double to fit the data: ``float32`` keeps about seven digits, and most models need no more.
 # ``torch.set_default_dtype(torch.float64)`` changes layers that are made from then on, in other people's code too.
