@@ -73,7 +73,7 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# The traceback ends in ``loss.backward()``. The message says where to look:
+# The message says where to look:
 #
 # .. list-table::
 #    :header-rows: 1
