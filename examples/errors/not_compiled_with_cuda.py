@@ -94,7 +94,7 @@ assert _no_function == _no_library == (_count is None)
 #      - your build
 #      - what to do
 #    * - ``Torch not compiled with CUDA enabled``
-#      - for the CPU
+#      - without CUDA
 #      - Install the build for CUDA, or choose the device as below.
 #    * - ``Found no NVIDIA driver on your system``
 #      - for CUDA
@@ -312,8 +312,8 @@ assert any(
 #    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
 # The number after ``sm_`` is the generation. Code for 8.0 runs on 8.6, but not on 9.0 or 7.5. Print both sides, and install the
-# build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the build for CUDA 12.6 if it is between
-# 5.0 and 7.0. In newer versions, the warning contains the command.
+# build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the build for CUDA 12.6 if its
+# number is from 5.0 to 7.0. In newer versions, the warning contains the command.
 
 # This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())

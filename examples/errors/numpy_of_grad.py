@@ -326,7 +326,8 @@ assert scores.is_cuda and str(scores.device) == "cuda:0"
 
 # %%
 # This site is built without a GPU: hidden code computes on the CPU with tensors that say ``cuda:0``. The check that raises is
-# PyTorch's own. On a Mac it is ``mps:0``. Older versions said *can't convert CUDA tensor to numpy*. These calls convert:
+# PyTorch's own. On a Mac it is ``mps:0``. Older versions said *can't convert CUDA tensor to numpy*. Which calls
+# need ``.cpu()`` first?
 
 # This needs a GPU.
 import matplotlib.pyplot as plt
