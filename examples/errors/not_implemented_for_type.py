@@ -98,8 +98,8 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #
 # Why
 # ---
-# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. An index must be
-# an integer.
+# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. The indices of an
+# embedding must be integers.
 #
 # .. how-measured:: The function draw_types() calls each function with six types, and colors the calls that run.
 
