@@ -50,11 +50,9 @@ assert message.startswith("Inference tensors cannot be saved for backward.")
 # sphinx_gallery_end_ignore
 
 # %%
-# - The traceback ends at the operation that would save the tensor, here ``head``. Fix the line where the tensor was made.
-# - Earlier versions add *To work around you can make a clone to get a normal tensor and use it in autograd*.
-#
-# Usual sources are features or targets computed beforehand, a cache that a validation pass has filled, and a model that was
-# built or converted in that mode.
+# The traceback ends at the operation that would save the tensor, here ``head``. Fix the line where the tensor was made. Usual
+# sources are features or targets computed beforehand, a cache that a validation pass has filled, and a model that was built or
+# converted in that mode.
 #
 # Why
 # ---
@@ -124,7 +122,7 @@ assert not any(t.is_inference() for t in _new) and all(t.is_inference() for t in
 
 # %%
 # **If it is a cache of a model,** such as a table of positions, fill it in ``__init__``. If the first call fills it, it is made
-# in the mode of that call.
+# in the mode of that call. Where the size is not known before that, use ``self.table.clone()`` in ``forward``.
 
 
 class Waves(nn.Module):
@@ -152,7 +150,20 @@ class _Late(Waves):
         return super().forward(x)
 
 
+class _Cloned(_Late):
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.cos(torch.arange(3.0))
+        return self.layer(x) * self.table.clone()
+
+
 assert torch.allclose(model.layer.bias.grad, torch.cos(torch.arange(3.0)))
+_cloned = _Cloned()
+_cloned.table = None
+with torch.inference_mode():
+    _cloned(torch.ones(1, 3))
+_cloned(torch.ones(1, 3)).sum().backward()
+assert torch.equal(_cloned.layer.bias.grad, model.layer.bias.grad)
 _late = _Late()
 _late.table = None
 with torch.inference_mode():

@@ -73,7 +73,7 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# The traceback ends in ``loss.backward()``. The message says where to look:
+# The message says where to look:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -84,9 +84,9 @@ def _message(call):
 #    * - ``ScaleBackward``, and ``Scale`` is your class
 #      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
-#      - the call of the library. Its tensor number 0 has a shape that the library's ``backward`` does not expect.
+#      - the call of the library. Often one of your tensors has a shape that the library's ``backward`` does not expect.
 #    * - ``AddmmBackward0`` or another node of PyTorch
-#      - code that changes the size of a tensor through ``.data``
+#      - often code that changes the size of a tensor through ``.data``
 #
 # ``got [3] but expected ... [2, 3]``: shape of the gradient, and shape of the argument. For a tensor on the wrong device the
 # message ends in *expected device cuda:0 but got cpu*. Earlier versions leave out the name: *invalid gradient at index 0 -
@@ -224,15 +224,20 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Make new parameters instead. (And a new optimizer: it still has the old ones. What was frozen, freeze again.)
+# Make new parameters instead, and then a new optimizer, because the old one still has the old ones. What was frozen or shared
+# has to be frozen or shared again.
 
-layer.weight = nn.Parameter(layer.weight.detach())
-layer.bias = nn.Parameter(layer.bias.detach())
+layer = nn.Linear(4, 3)
+old_output = layer(torch.ones(2, 4))
+layer.weight = nn.Parameter(layer.weight.detach()[:2].clone())
+layer.bias = nn.Parameter(layer.bias.detach()[:2].clone())
 layer(torch.ones(2, 4)).sum().backward()
 print("layer.bias.grad:", layer.bias.grad)
 
 # sphinx_gallery_start_ignore
 assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
+old_output.sum().backward()
+assert torch.all(layer.bias.grad == 2)  # the old output has the old parameters
 _frozen = nn.Parameter(torch.ones(2), requires_grad=False)
 assert nn.Parameter(_frozen.detach()).requires_grad
 # sphinx_gallery_end_ignore

@@ -81,7 +81,7 @@ def _anomaly(function, *values):
 
 # %%
 # - ``SqrtBackward0``: the node in whose result the NaN was first seen. Nodes are named after their operation.
-# - ``DivBackward0``: a division by 0, even if you leave it out of the loss afterwards. See *Anything else* below.
+# - ``DivBackward0``: often a division by 0, even if you leave it out of the loss afterwards. See *Anything else* below.
 # - ``0th output``: usually the gradient of the first input. ``PowBackward1`` and ``1th output`` is ``x ** y`` where ``y``
 #   requires grad: that gradient needs ``log(x)``, which is NaN for a negative ``x``. Keep ``x`` positive.
 #
@@ -99,10 +99,16 @@ print("layer.bias.grad:", layer.bias.grad)
 # sphinx_gallery_start_ignore
 assert loss.isfinite() and layer.bias.grad.isnan().all()
 assert layer.weight.grad.isnan().all()
+for _kind in (torch.optim.SGD, torch.optim.Adam):
+    _copy = nn.Linear(3, 2)
+    for _p, _from in zip(_copy.parameters(), layer.parameters(), strict=True):
+        _p.grad = _from.grad.clone()
+    _kind(_copy.parameters(), lr=0.1).step()
+    assert _copy(x).isnan().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# One optimizer step writes the NaN into the weights, so the next loss is NaN, too.
+# Usually the next optimizer step writes the NaN into the weights, so all later losses are NaN, too.
 #
 # Why
 # ---
@@ -162,8 +168,8 @@ assert _named == "MseLossBackward0" and not _finite
 #
 # The fix
 # -------
-# **A root**, also in a distance or a norm that you wrote yourself: add a small number *under* the root. Its derivative is then
-# large instead of infinite, and 0 times a large number is 0.
+# **A root**, also in a distance, a norm or an RMSE that you wrote yourself: add a small number *under* the root. Its derivative
+# is then large instead of infinite, and 0 times a large number is 0.
 
 layer.zero_grad()
 z = layer(torch.rand(4, 3))
@@ -181,6 +187,10 @@ _pairs = z.detach().requires_grad_()
 _apart = ~torch.eye(4, dtype=torch.bool)
 ((_pairs[:, None] - _pairs)[_apart].square().sum(dim=1).sqrt().sum() / 16).backward()
 assert torch.allclose(_z.grad, _pairs.grad) and (_z.grad != 0).all()
+_named, _finite, _gradient = _anomaly(
+    lambda w: (functional.mse_loss(w, w.detach()) + 1e-12).sqrt(), 1.0, 2.0
+)
+assert _named is None and _gradient.tolist() == [0, 0]
 _gradients = []
 for _convert, _small in ((torch.half, 1e-12), (torch.half, 1e-4), (torch.float, 1e-12)):
     _w = torch.zeros(2, dtype=torch.float16, requires_grad=True)
@@ -196,9 +206,6 @@ for _norm in (
 ):
     _named, _finite, _gradient = _anomaly(_norm, 0.0, 0.0, 0.0)
     assert _named is None and _gradient.tolist() == [0, 0, 0]
-_zero = torch.zeros(3, requires_grad=True)
-(_first,) = torch.autograd.grad(_zero.norm(), _zero, create_graph=True)
-assert torch.autograd.grad(_first.sum(), _zero)[0].isnan().all()
 _values = torch.linspace(0.1, 0.9, 99)[:, None].expand(99, 1000).contiguous()
 assert ((_values**2).mean(1) - _values.mean(1) ** 2).min() < 0
 for _function, _name in (
@@ -217,7 +224,7 @@ for _function, _name in (
 # ``squared.clamp(min=1e-12).sqrt()``.
 #
 # **A norm**: ``torch.linalg.vector_norm``, ``x.norm()``, ``torch.cdist`` and ``std`` of several values return a gradient of 0
-# where the root is 0, so you do not need to add anything. But the second derivative of ``x.norm()`` is NaN at 0.
+# where the root is 0, so you do not need to add anything.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.

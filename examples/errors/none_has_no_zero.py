@@ -19,7 +19,8 @@ r"""
       +     w -= 0.1 * w.grad
         w.grad.zero_()
 
-   **Not this:** ``if w.grad is not None:`` around ``zero_()``. The next step needs the gradient too, and it is not there.
+   **Not this:** ``w = w - ...`` with ``if w.grad is not None:`` around ``zero_()``. The second step needs the gradient too, and
+   it is not there.
 """
 
 # %%
@@ -79,19 +80,18 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w = w - ...`` under ``torch.no_grad()`` does not help. That makes a new tensor, too, and it does not require a gradient.
-# With ``w.requires_grad_()`` after it, ``w.grad`` is still ``None``: a new tensor has no gradient before the next
-# ``backward()``.
+# ``w = w - ...`` under ``torch.no_grad()`` makes a new tensor, too. It raises the same message.
 #
 # How to find the cause
 # ---------------------
 # Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
 #
-# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. As
-#   below, call ``requires_grad_()`` last.
-# - ``True``, ``False``: ``w`` does not require a gradient. Call ``w.requires_grad_()`` before you compute the loss.
-# - ``True``, ``True``: no ``backward()`` ran since this tensor was made, the loss does not depend on ``w``, or ``zero_grad()``
-#   set the gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``.
+# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. Make
+#   it without ``requires_grad=True``, and call ``requires_grad_()`` last, as below.
+# - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...``. If nothing has changed ``w`` yet, it was
+#   made without ``requires_grad=True``.
+# - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
+#   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``.
 
 w = torch.ones(2, requires_grad=True) * 0.01
 print(w.is_leaf, w.requires_grad)
@@ -100,9 +100,20 @@ print(w.is_leaf, w.requires_grad)
 
 # sphinx_gallery_start_ignore
 assert (w.is_leaf, w.requires_grad) == (True, True)
-_new.requires_grad_()
-assert (_new.is_leaf, _new.requires_grad, _new.grad) == (True, True, None)
-_new.requires_grad_(False)
+_raised = []
+_w = torch.tensor([1.0, 2.0], requires_grad=True)
+try:
+    for _ in range(3):
+        (_w - 5).square().sum().backward()
+        with torch.no_grad():
+            _w = _w - 0.1 * _w.grad
+        assert (_w.is_leaf, _w.requires_grad) == (True, False)
+        _w.grad.zero_()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised == [message]
+_kept = torch.ones(2, requires_grad=True) * 0.01
+assert not _kept.requires_grad_().is_leaf  # so requires_grad=True has to go
 assert torch.autograd.grad(w.sum(), w)[0].tolist() == [1, 1] and w.grad is None
 _made = torch.ones(2, requires_grad=True) * 0.01
 assert (_made.is_leaf, _made.requires_grad) == (False, True)
@@ -128,11 +139,17 @@ print(w)
 
 # sphinx_gallery_start_ignore
 assert w.is_leaf and w.requires_grad and (w > 4.7).all()
+_path = w.detach(), w.detach().clone()
+with torch.no_grad():
+    w -= 1
+assert torch.equal(_path[0], w) and torch.equal(_path[1], w + 1)
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 w.grad = None  # before the first backward
 # sphinx_gallery_end_ignore
 
 # %%
+# To keep ``w`` of each step in a list, append ``w.detach().clone()``: the memory of ``w`` changes with each step.
+#
 # **zero_() comes before the first backward().** Use ``w.grad = None`` instead of ``w.grad.zero_()``: it works before the first
 # ``backward()``, too.
 #
@@ -161,14 +178,17 @@ assert all(p.grad is None for p in model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. A loop that *reads* gradients,
-# for a norm or a plot, must pass over the parameters without one:
+# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. To *read* gradients for a
+# plot, do it between ``backward()`` and ``zero_grad()``. Pass over frozen parameters, which have none:
 
+model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
+print([p.grad.norm() for p in model.parameters() if p.grad is not None])
 optimizer.zero_grad()
-norms = [p.grad.norm() for p in model.parameters() if p.grad is not None]
-print(norms)
-assert norms == []
+
+# sphinx_gallery_start_ignore
+assert model.weight.grad is None and model.bias.grad is None
+# sphinx_gallery_end_ignore
 
 # %%
 # What not to do

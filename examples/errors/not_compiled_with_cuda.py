@@ -17,8 +17,8 @@ Torch not compiled with CUDA enabled
 
 .. in-short::
 
-   Your PyTorch is a build for the CPU. Without an NVIDIA GPU, choose the device as below. With one, uninstall PyTorch and
-   install the build for CUDA that `pytorch.org <https://pytorch.org/get-started/locally/>`__ names.
+   Your PyTorch has no CUDA, and is usually a build for the CPU. Without an NVIDIA GPU, choose the device as below. With one,
+   uninstall PyTorch and install the build for CUDA that `pytorch.org <https://pytorch.org/get-started/locally/>`__ names.
 
    .. code-block:: diff
 
@@ -94,12 +94,12 @@ assert _no_function == _no_library == (_count is None)
 #      - your build
 #      - what to do
 #    * - ``Torch not compiled with CUDA enabled``
-#      - for the CPU
+#      - without CUDA
 #      - Install the build for CUDA, or choose the device as below.
 #    * - ``Found no NVIDIA driver on your system``
 #      - for CUDA
-#      - Install the driver (as in `detectron2#3107 <https://github.com/facebookresearch/detectron2/issues/3107>`__). Without a
-#        GPU, choose the device as below.
+#      - Install the driver (as in `detectron2#3107 <https://github.com/facebookresearch/detectron2/issues/3107>`__), or start
+#        the container with its GPUs: ``--gpus all``. Without a GPU, choose the device as below.
 #    * - ``No CUDA GPUs are available``
 #      - for CUDA
 #      - Look at ``CUDA_VISIBLE_DEVICES``, which may hide the GPU (as in `PTQD#13
@@ -165,23 +165,25 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # - ``None``: a build without CUDA. ``nvidia-smi`` may show a GPU anyway, because it asks the driver and not PyTorch.
 #   On Windows, ``pip install torch`` gives this build (`pytorch.github.io#757
 #   <https://github.com/pytorch/pytorch.github.io/pull/757>`__).
-# - ``13.0`` and ``False``: the build is right. The table above says what the message tells about the driver.
+# - ``13.0`` and ``False``: the build is for CUDA. See the table above for the driver.
 #
 # On a Mac with an Apple chip, the device is ``"mps"``. The build for AMD also has ``None`` here, and a version in
 # ``torch.version.hip``.
 #
 # The fix
 # -------
-# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``, and remove
-# ``torch.cuda.set_device``.
+# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``, and put
+# ``torch.cuda.set_device`` below ``if torch.cuda.is_available():``. If a library makes the call, look for its setting of the
+# device.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
 print(model(torch.ones(1, 3, device=device)).device)
 
 # %%
-# **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch``. Then run the command that `pytorch.org
-# <https://pytorch.org/get-started/locally/>`__ gives for your system. ``torch.version.cuda`` must print a number then.
+# **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch torchvision torchaudio``. Then run the
+# command that `pytorch.org <https://pytorch.org/get-started/locally/>`__ gives for your system. ``print(torch.version.cuda)``
+# should show a number then. Where conda installed PyTorch, make a new environment instead.
 #
 # Attempting to deserialize object on a CUDA device
 # -------------------------------------------------
@@ -310,7 +312,8 @@ assert any(
 #    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
 # The number after ``sm_`` is the generation. Code for 8.0 runs on 8.6, but not on 9.0 or 7.5. Print both sides, and install the
-# build that has code for your GPU: a later CUDA for a new GPU, CUDA 12.6 for an old one. The warning contains the command.
+# build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the build for CUDA 12.6 if its
+# number is from 5.0 to 7.0. In newer versions, the warning contains the command.
 
 # This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())
@@ -324,8 +327,11 @@ _builds = {
     for cuda, built in torch.cuda.PYTORCH_RELEASES_CODE_CC.items()
 }
 _old = _builds.pop("12.6")
-assert any(_runs(61, code) for code in _old) and any(_runs(90, code) for code in _old)
-assert not any(_runs(120, code) for code in _old)
+for _number in (50, 52, 60, 61, 70):  # Maxwell to Volta
+    assert any(_runs(_number, code) for code in _old)
+    assert not any(_runs(_number, code) for built in _builds.values() for code in built)
+assert not any(_runs(120, code) or _runs(37, code) for code in _old)
+assert any("pip install torch==" in one for one in _said)
 assert _builds and all(
     any(_runs(120, code) for code in built) for built in _builds.values()
 )
@@ -346,9 +352,8 @@ assert _runs(86, 80) and not _runs(90, 80) and not _runs(75, 80)
 #   convolution``: often memory (`LLaVA#392 <https://github.com/haotian-liu/LLaVA/issues/392>`__). :ref:`Use a smaller batch
 #   <sphx_glr_gallery_errors_out_of_memory.py>`.
 #
-# Start the program again with model and batch on the CPU: it raises at the right line. If the CPU finds nothing, halve the
-# batch. If the error stays, try ``torch.backends.cudnn.enabled = False``. If it is gone then, a wrong version of cuDNN is
-# loaded.
+# Run the program on the CPU once: a wrong index of an embedding raises at its line there. If the CPU finds nothing, halve the
+# batch.
 #
 # module 'torch' has no attribute
 # -------------------------------
@@ -365,7 +370,7 @@ except AttributeError as error:
     raised.append(str(error))
     print("AttributeError:", error)
 assert raised[1:] == ["module 'torch' has no attribute '_six'"]
-assert not hasattr(torch, "rfft") and hasattr(torch, "compile")
+assert hasattr(torch, "compile")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -379,12 +384,11 @@ assert torch.__file__.endswith("torch/__init__.py")
 # sphinx_gallery_end_ignore
 
 # %%
-# - **print(torch.__file__)** shows your own file or folder: rename your ``torch.py``. If it is ``None``, a folder ``torch``
-#   without PyTorch lies in the way, or the installation is damaged.
+# - **print(torch.__file__)** shows your own file or folder: rename your ``torch.py``. If it is ``None``, install PyTorch again.
 # - **The version is older than the code**, as for ``no_grad``, ``compile``, ``library`` or ``float8_e4m3fn``: install a newer
-#   one, or the version of the library that fits yours. Its requirements name it.
-# - **The version is newer**, as for ``_six`` or ``rfft``: update the library that the traceback names. In your own code, look
-#   for what took its place: here ``str``, and ``torch.fft.rfft``.
+#   one, or the version of the library that fits yours.
+# - **The version is newer**, as for ``_six``: update the library that the traceback names. In your own code, write what took
+#   its place: for ``string_classes`` it is ``(str, bytes)``.
 #
 # See also
 # --------

@@ -57,6 +57,9 @@ for _dtype, _name in (
     (torch.complex64, "ComplexFloat"),
 ):
     assert says(lambda d=_dtype: scores.to(d).log_softmax(1)).endswith(f"'{_name}'")
+assert says(
+    lambda: F.cross_entropy(torch.zeros(1, 4, 4).long(), torch.rand(1, 3, 4, 4))
+) == ("NotImplementedError: \"log_softmax_kernel_impl\" not implemented for 'Long'")
 _mask = torch.eye(4).long()[None, None]
 for _name, _call in (
     ("softmax", torch.arange(5).softmax),
@@ -80,7 +83,7 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #
 #    * - name and frame
 #      - cause and fix
-#    * - ``log_softmax_lastdim_kernel_impl``, at the loss
+#    * - ``log_softmax_...``, at the loss
 #      - The arguments are in the wrong order, or ``.long()`` was called on the scores.
 #    * - ``softmax...``, ``normal_kernel_cpu``, in ``forward``
 #      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: write ``0.0``, or ``.float()``.
@@ -91,12 +94,12 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #    * - ``slow_conv2d_cpu``, ``addmm_impl_cpu_``, and ``'Half'``
 #      - The model runs on the CPU: see below.
 #    * - ``bitwise_and_cpu``, and ``'Float'``
-#      - Masks of numbers: ``mask.bool()``.
+#      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``. Masks of 0.0 and 1.0: see below.
 #
 # Why
 # ---
-# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. An index must be
-# an integer.
+# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. The indices of an
+# embedding must be integers.
 #
 # .. how-measured:: The function draw_types() calls each function with six types, and colors the calls that run.
 
@@ -175,7 +178,8 @@ assert F.cross_entropy(scores, F.one_hot(labels, 3).float()) == loss
 # sphinx_gallery_end_ignore
 
 # %%
-# One-hot labels are probabilities, so they do need floats: ``F.cross_entropy(scores, one_hot.float())``.
+# One-hot labels of the shape of the scores are probabilities, so they do need floats: ``F.cross_entropy(scores,
+# one_hot.float())``.
 #
 # **An accuracy** is the mean of True and False. Convert them first:
 
@@ -210,7 +214,7 @@ assert message == (
 # embedding is missing.
 #
 # **An embedding** needs integers. ``torch.Tensor`` with a capital T makes floating point numbers, ``torch.tensor`` makes
-# ``int64`` of whole numbers:
+# ``int64`` of Python's integers:
 
 from torch import nn
 
@@ -232,15 +236,18 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# **Masks** need bools. For floating point numbers, ``mask & mask`` says *"bitwise_and_cpu" not implemented for 'Float'*:
+# **Masks** of 0.0 and 1.0 become bools for ``&``. ``mask & mask`` says *"bitwise_and_cpu" not implemented for 'Float'*, and so
+# does a comparison without parentheses, because ``&`` binds before ``>``:
 
 mask = torch.tensor([1.0, 0.0])
 print(mask.bool() & mask.bool())
+print((mask > 0) & (mask <= 1))
 
 # sphinx_gallery_start_ignore
-assert says(lambda: mask & mask) == (
-    "NotImplementedError: \"bitwise_and_cpu\" not implemented for 'Float'"
-)
+for _call in (lambda: mask & mask, lambda: mask > 0 & mask <= 1):
+    assert says(_call) == (
+        "NotImplementedError: \"bitwise_and_cpu\" not implemented for 'Float'"
+    )
 # sphinx_gallery_end_ignore
 
 # %%

@@ -11,8 +11,8 @@ Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1])
 
 .. in-short::
 
-   A binary loss compares outputs and labels number by number, so both need one shape. Often a layer with one output returns
-   ``(batch, 1)``, and the labels are ``(batch,)``. Remove dimension 1.
+   A binary loss compares outputs and labels number by number, so both need the same shape. A layer with one output returns
+   ``(batch, 1)``, and the labels are often ``(batch,)``. Remove dimension 1.
 
    .. code-block:: diff
 
@@ -87,8 +87,10 @@ assert raised == [
 #      - One output for each sample or pixel: ``logits.squeeze(1)``, or ``labels.unsqueeze(1)``
 #    * - ``[491]``, ``[1, 491]``
 #      - One sample, and its labels have no batch: ``labels.unsqueeze(0)``
+#    * - ``[2, 5]``, ``[2, 5, 1]``
+#      - One output for each step of a sequence: ``logits.squeeze(2)``
 #    * - ``[4]``, ``[4, 2]``
-#      - One class for each sample: ``CrossEntropyLoss``, below
+#      - One class for each sample: ``CrossEntropyLoss`` with ``labels.long()``, below
 #    * - ``[8, 5]``, ``[8, 6]``
 #      - Make the last layer for the classes of the labels.
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
@@ -97,10 +99,12 @@ assert raised == [
 #      - A ``view(-1)`` in the model puts other dimensions into the batch. Often the images are larger than
 #        the model expects. Print the shape before the ``view``.
 #    * - ``[8]``, ``[5]``
-#      - The last batch is smaller: make its labels with ``torch.ones(len(images))``.
+#      - The last batch is smaller: make its labels with
+#        ``torch.ones(len(images), device=images.device)``.
 #
 # (``torch.ones_like(output)`` would hide the case of ``[100]``.) Does the traceback end in a model of Transformers? Labels with
-# a decimal point choose this loss there: pass integers, or set ``problem_type="single_label_classification"``.
+# a decimal point choose this loss there. If each sample has one class, pass integers, and load the model again: it keeps the
+# choice in ``config.problem_type``.
 #
 # Integer labels need ``.float()`` for a binary loss.
 
@@ -126,6 +130,12 @@ assert _says(criterion, _image.squeeze(1), _mask) == ""
 assert "input size (torch.Size([]))" in _says(
     criterion, logits[:1].squeeze(), labels[:1]
 )
+_steps, _marks = torch.randn(2, 5, 1), torch.ones(2, 5)
+assert "size (torch.Size([2, 5, 1]))" in _says(criterion, _steps, _marks)
+assert _says(criterion, _steps.squeeze(2), _marks) == ""
+_two = torch.randn(4, 2)
+assert "size (torch.Size([4, 2]))" in _says(criterion, _two, torch.ones(4))
+assert _says(nn.CrossEntropyLoss(), _two, torch.ones(4).long()) == ""
 assert "can't be cast" in _says(criterion, logits.squeeze(1), labels.long())
 # sphinx_gallery_end_ignore
 
@@ -164,7 +174,8 @@ assert raised == ["all elements of input should be between 0 and 1"]
 
 # %%
 # Use ``BCEWithLogitsLoss``, which applies the sigmoid itself. It is also exact for a score of 17. There a sigmoid is rounded to
-# 1, and for label 0 ``BCELoss`` has the gradient 0.
+# 1, and for label 0 ``BCELoss`` has the gradient 0. The model then returns scores: to predict, write ``scores > 0`` instead of
+# ``scores > 0.5``.
 
 import matplotlib.pyplot as plt
 
@@ -185,6 +196,8 @@ ax.legend(loc="center left", fontsize=8)
 # sphinx_gallery_start_ignore
 assert torch.allclose(loss, nn.BCELoss()(scores.sigmoid(), labels))
 assert ((scores < 0) | (scores > 1)).all()
+assert torch.equal(line > 0, line.sigmoid() > 0.5)
+assert not torch.equal(line > 0.5, line.sigmoid() > 0.5)
 for _loss, _slope in (
     (lambda s: nn.BCELoss()(s.sigmoid(), torch.zeros(1)), 0),
     (lambda s: nn.BCEWithLogitsLoss()(s, torch.zeros(1)), 1),
@@ -289,7 +302,8 @@ assert nn.CrossEntropyLoss()(_large, torch.zeros(1, 7, 8).long()) > 0
 #   loss is NaN.)
 # - **One-hot labels** that were flattened: ``labels.argmax(1)``.
 # - **Masks of a different size** than the scores: ``F.interpolate(scores, size=mask.shape[-2:])``.
-# - *Expected target size [2, 4], got [2, 5]*: ``scores.transpose(1, 2)``. The classes come before the length.
+# - *Expected target size [2, 4], got [2, 5]*, and there are 4 classes: ``scores.transpose(1, 2)``. The classes come before the
+#   length.
 #
 # What not to do
 # --------------
