@@ -20,7 +20,7 @@ Output 0 of Unbind is a view and is being modified inplace
       -     channel *= s
       + image = image * std[:, None, None]
 
-   **Not this:** in a forward pass, a write through ``.data`` or inside ``no_grad``. The values are right, the gradient is wrong.
+   **Not this:** in a forward pass, a write through ``.data`` or in ``no_grad``. The values are right, the gradient is wrong.
 """
 
 # %%
