@@ -77,8 +77,7 @@ def says(call):
 #    * - ``torch.stack(...)`` in your model
 #      - A list that your loop filled. For tensors of different lengths use ``torch.cat``.
 #
-# With workers, the message is at the end of the text. If the first sample is long, it is *Trying to resize storage that is not
-# resizable*.
+# With workers, the message is at the end of the text. It may be *Trying to resize storage that is not resizable* instead.
 #
 # Why
 # ---
@@ -144,7 +143,7 @@ with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
 
 import matplotlib.pyplot as plt
 
-mask = torch.arange(batch.shape[1]) < lengths[:, None]
+mask = torch.arange(batch.shape[1], device=lengths.device) < lengths[:, None]
 # figure: A grid of two rows and five columns. In the first row three cells are words and two are padding, in the second all
 #   five are words.
 fig, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
