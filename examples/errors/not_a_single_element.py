@@ -161,7 +161,7 @@ assert "IndexError" in says(lambda: _five[_mask[:, None].bool()])
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
-correct = (classes == labels).sum().item()  # of the batch; without .sum() it raises
+correct = (classes == labels).sum().item()  # both have the shape (batch,)
 print(correct, "of", len(labels))
 print([names[i] for i in classes])  # one name for each sample
 print(tuple(torch.stack([losses, losses]).shape))  # for tensors of one shape

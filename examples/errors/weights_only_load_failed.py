@@ -272,8 +272,8 @@ assert "torch.nn.functional.relu" in get_unsafe_globals_in_checkpoint(_other)
 # If you wrote the file yourself, load it once with ``weights_only=False``, and save its ``state_dict()``.
 #
 # **"Unsupported operand 60"** is a different problem: the file is not a checkpoint. 60 is ``<``, as a web page begins: download
-# the file by its direct link. 118 is the ``v`` of *version*, as a Git LFS pointer begins: ``git lfs pull``. 149 is a file of
-# ``pickle.dump``. If you trust it, use ``pickle.load``.
+# the file by its direct link. 118 is the ``v`` of *version*, as a Git LFS pointer begins: ``git lfs pull``. 149 is often a
+# file of ``pickle.dump``. If you trust it, use ``pickle.load``.
 
 # sphinx_gallery_start_ignore
 try:
