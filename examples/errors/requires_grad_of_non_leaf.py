@@ -154,8 +154,8 @@ for _computed in (
 
 # %%
 # **A weight is computed,** by ``weight_norm``, ``spectral_norm`` or pruning, and ``layer.weight.requires_grad = False`` raises.
-# Freeze what it is computed from: ``layer.requires_grad_(False)``. In the inner loop of MAML, leave these weights out of the
-# update.
+# Freeze what it is computed from: ``layer.requires_grad_(False)``, which freezes the bias, too. In the inner loop of MAML,
+# leave these weights out of the update.
 #
 # **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
 # assigning ``True`` raises:
