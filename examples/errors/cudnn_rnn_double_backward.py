@@ -227,7 +227,6 @@ assert len(raised) == 1  # around backward it does not help
 #   twice as long without cuDNN for 10 time steps, and about six times as long for 100. So use the ``with`` only for passes
 #   that you differentiate twice.
 # - If you call ``nn.LSTMCell`` in a loop, nothing has to change: it does not use cuDNN.
-# - If the second derivative comes from meta-learning (MAML), its first-order variant does not need one.
 #
 # cudnn RNN backward can only be called in training mode
 # ------------------------------------------------------

@@ -81,8 +81,19 @@ def _denies(x):
     return x * 2
 
 
-assert torch.equal(_checks(_one), _denies(_one))  # without torch.compile
-assert "Data-dependent branching" in _compiled(_denies, _one)
+def _joins(x):
+    assert x.min() >= 0 and x.max() <= 1
+    return x * 2
+
+
+def _formats(x):
+    assert (~x.isnan()).all(), f"the sum is {x.sum()}"
+    return x * 2
+
+
+for _other in (_denies, _joins, _formats):
+    assert torch.equal(_checks(_one), _other(_one))  # without torch.compile
+    assert "Data-dependent branching" in _compiled(_other, _one)
 assert _compiled(_checks, _one / 0 * 0) == "it is NaN"
 _buffer = torch.tensor(2)
 _said = _compiled(lambda x: x[::2] if _buffer > 1 else x, _one)
@@ -114,9 +125,10 @@ torch._dynamo.reset()
 #    * - ``if norm > 1:``, on a result
 #      - ``torch.where``, below
 #    * - ``if x.isnan().any(): raise ...``
-#      - ``assert (~x.isnan()).all()``. An ``assert`` on a tensor, without ``not``, is compiled.
+#      - ``assert (~x.isnan()).all()``, without ``not``, ``and`` or an f-string. If you catch the error, check the result
+#        outside of the compiled function instead.
 #    * - ``if self.stride > 1:``, on a buffer with a number
-#      - Keep a Python number: ``self.stride = 2``.
+#      - If it stays the same, keep a Python number: ``self.stride = 2``.
 #    * - ``if pos[-1] >= size:``, on positions or lengths
 #      - Pass a Python number, or ``torch.where``.
 #    * - ``if x.item() > 0:``, ``if torch.equal(a, x):``

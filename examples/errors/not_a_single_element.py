@@ -155,16 +155,16 @@ assert "IndexError" in says(lambda: _five[_mask[:, None].bool()])
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only used labels, with
-# their weights. With a mask of zeros and ones, use ``losses[mask.bool()].mean()``. And if the last batch is smaller,
-# the mean of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
+# With labels of −100, ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only
+# used labels, with their weights. With a mask of zeros and ones, use ``losses[mask.bool()].mean()``. And if the last batch is
+# smaller, the mean of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
-correct = (classes == labels).sum().item()  # of the batch; without .sum() it raises
+correct = (classes == labels).sum().item()  # both have the shape (batch,)
 print(correct, "of", len(labels))
 print([names[i] for i in classes])  # one name for each sample
-print(tuple(torch.stack([losses, losses]).shape))  # instead of torch.tensor([...])
+print(tuple(torch.stack([losses, losses]).shape))  # for tensors of one shape
 print(losses.tolist())  # all numbers
 
 # sphinx_gallery_start_ignore
@@ -212,6 +212,7 @@ for _call in (
     lambda: target in _values,
     lambda: _values.index(target),
     lambda: max(prediction, target),
+    lambda: max(prediction, 0),
     lambda: 0 < prediction < 5,
     lambda: 1 if prediction > 2 else 0,
 ):
@@ -221,6 +222,7 @@ for _new, _is, _equal in ((target, True, True), (target.clone(), False, True)):
     assert any(torch.equal(t, _new) for t in _values) == _equal
 assert torch.nn.MSELoss()(_outputs, _targets) == 0
 assert torch.equal(torch.maximum(prediction, target), target)
+assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -242,8 +244,8 @@ assert torch.equal(torch.maximum(prediction, target), target)
 #      - ``torch.where(x > 0, x, 0)``; with a root or a logarithm, see :ref:`sphx_glr_gallery_errors_nan_in_backward.py`
 #    * - ``0 < x < 5``, ``0 < x and x < 5``
 #      - ``(0 < x) & (x < 5)``
-#    * - ``max(a, b)``
-#      - ``torch.maximum(a, b)``
+#    * - ``max(x, 0)``, ``max(a, b)``
+#      - ``x.clamp(min=0)``, ``torch.maximum(a, b)``
 #    * - ``x in tensors``
 #      - ``any(t is x for t in tensors)``; for equal numbers ``any(torch.equal(t, x) for t in tensors)``
 #    * - ``if score > best:``

@@ -10,13 +10,14 @@ you can only change requires_grad flags of leaf variables
 
 .. in-short::
 
-   Autograd recorded how this tensor was computed. You can set ``requires_grad`` only on leaves, which are tensors without a
+   Autograd recorded how this tensor was computed. You can change ``requires_grad`` only on leaves, which are tensors without a
    ``grad_fn``. To stop the gradient, use ``detach()``. To freeze a layer, set the flag on its parameters.
 
    .. code-block:: diff
 
       - features.requires_grad = False
-      + features = features.detach()
+      - loss = head(features).mean()
+      + loss = head(features.detach()).mean()
 
    **Not this:** ``features.detach_()``. It can break what was computed from ``features`` before.
 """
@@ -29,6 +30,9 @@ import torch
 from torch import nn
 
 # sphinx_gallery_start_ignore
+# isort: split
+import functools
+
 try:
     # sphinx_gallery_end_ignore
     torch.manual_seed(0)
@@ -69,7 +73,7 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``leaf variables``: leaves. A tensor that you made is a leaf, and so is a parameter. A part of it, ``weight[0]``, is not.
+# - ``leaf variables``: leaves. A parameter is a leaf. A part of it, ``weight[0]``, is not.
 # - ``requires_grad_(False)`` raises the same message.
 # - ``If you want to use a computed variable ...``: this second sentence is missing if you assigned ``True``.
 #
@@ -111,16 +115,17 @@ assert features.grad_fn.name() == "AddmmBackward0"
 # %%
 # The fix
 # -------
-# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad.
+# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. Anything
+# else that you compute from ``features`` keeps its gradient.
 
 features = body(x)
-features = features.detach()
-loss = head(features).mean()
+loss = head(features.detach()).mean()
 loss.backward()
 print("body:", body.weight.grad, " head:", head.weight.grad)
 
 # sphinx_gallery_start_ignore
 assert body.weight.grad is None and head.weight.grad is not None
+assert torch.autograd.grad(features.mean(), body.weight)[0].any()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -134,16 +139,23 @@ print("body:", body.weight.grad is not None, " head:", head.weight.grad is not N
 
 # sphinx_gallery_start_ignore
 assert body.weight.grad is not None and head.weight.grad is None
-_normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 4))
-assert _said(lambda: setattr(_normed.weight, "requires_grad", False)) == message
-_normed.requires_grad_(False)
-assert not _normed.weight.requires_grad and not _normed(x).requires_grad
+from torch.nn.utils import parametrizations, prune
+
+for _computed in (
+    parametrizations.weight_norm(nn.Linear(3, 4)),
+    parametrizations.spectral_norm(nn.Linear(3, 4)),
+    prune.l1_unstructured(nn.Linear(3, 4), "weight", 0.5),
+):
+    _set = functools.partial(setattr, _computed.weight, "requires_grad", False)
+    assert _said(_set) == message
+    _computed.requires_grad_(False)
+    assert not _computed(x).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **A weight is computed,** by ``weight_norm``, LoRA merging or FSDP, and ``layer.weight.requires_grad = False`` raises. Freeze
-# what it is computed from: ``layer.requires_grad_(False)``. With FSDP, freeze before you wrap the model. In the inner loop of
-# MAML, leave these weights out of the update.
+# **A weight is computed,** by ``weight_norm``, ``spectral_norm`` or pruning, and ``layer.weight.requires_grad = False`` raises.
+# Freeze what it is computed from: ``layer.requires_grad_(False)``, which freezes the bias, too. In the inner loop of MAML,
+# leave these weights out of the update.
 #
 # **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
 # assigning ``True`` raises:
@@ -166,21 +178,32 @@ assert raised == [message.partition(" If you")[0]] and image.grad_fn is not None
 # sphinx_gallery_end_ignore
 
 # %%
-# Make it a leaf first:
+# Make it a leaf first. ``torch.autograd.grad`` leaves the ``.grad`` of the model's parameters as it is:
 
 image = torch.rand(1, 3)
 for _ in range(2):
     image = image.detach().requires_grad_()
     score = model(image).sum()
-    score.backward()
+    (slope,) = torch.autograd.grad(score, image)
     print(f"score {score.item():.4f}")
-    image = image + 0.1 * image.grad
+    image = image + 0.1 * slope
 
 # sphinx_gallery_start_ignore
 assert model(image) > score  # the model is linear, and each round goes up its slope
+_image = torch.rand(1, 3).requires_grad_()
+_start = _image.detach().clone()
+_optimizer = torch.optim.SGD([_image], lr=0.1)
+for _inside, _moves in ((True, False), (False, True)):
+    _leaf = _image.detach().requires_grad_() if _inside else _image
+    _optimizer.zero_grad()
+    model(_leaf).sum().backward()
+    _optimizer.step()
+    assert torch.equal(_image, _start) != _moves
 # sphinx_gallery_end_ignore
 
 # %%
+# If an optimizer changes the image, make the leaf once, before the optimizer and the loop.
+#
 # **Record nothing from the start.** Then the output of a layer has no history:
 
 with torch.no_grad():

@@ -13,6 +13,7 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
    ! single: default_collate found <class 'PIL.Image.Image'>
    ! single: expected Tensor as element 1 in argument 0, but got NoneType
    ! single: skip bad samples in a DataLoader
+   ! single: Trying to resize storage that is not resizable, in a DataLoader worker
 
 .. in-short::
 
@@ -72,16 +73,16 @@ def says(call):
 #    * - ``for batch in loader``, and below it ``collate.py``
 #      - The shapes of your samples. This is the usual case.
 #    * - your own ``collate_fn``
-#      - The line there. It stacks before it pads.
+#      - The line there. Pad before it stacks.
 #    * - ``torch.stack(...)`` in your model
 #      - A list that your loop filled. For tensors of different lengths use ``torch.cat``.
 #
-# With workers, the message is at the end of ``Caught RuntimeError in DataLoader worker process 0``.
+# With workers, the message is at the end of the text. It may be *Trying to resize storage that is not resizable* instead.
 #
 # Why
 # ---
-# Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``. It makes one tensor
-# of tensors that all have the same shape. Find out which samples differ:
+# Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``, which wants tensors
+# of one shape. Find out which samples differ:
 
 from collections import Counter
 
@@ -92,22 +93,24 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # sphinx_gallery_end_ignore
 
 # %%
-# For pairs it is ``sample[0].shape``. What the shapes tell:
+# For pairs, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
-# - **(3, 112, 112) and (3, 112, 111)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
+# - **(3, 112, 112) and (3, 112, 149)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
 #   ``Resize((112, 112))``.
-# - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open all with ``convert("RGB")``.
-# - **(n, 2) and (n,)**: stereo and mono sound. Take the mean of the channels of stereo.
-# - **Boxes, words, sounds**: their number differs by nature. Pad them.
+# - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
+# - **(n, 2) and (n,)**: stereo and mono sound. Take ``sound.mean(1)`` of stereo.
+# - **Boxes, words, sounds** of different lengths: pad them.
 #
 # The fix
 # -------
-# Pad each batch to its longest sample, and keep the lengths.
+# Pad each batch to its longest sample, and keep the lengths. The first dimension is padded: give a sound ``(1, n)`` as
+# ``sound[0]``.
 
 from torch import nn
 
 
 def pad(samples):
+    samples = [torch.as_tensor(sample) for sample in samples]
     lengths = torch.tensor([len(sample) for sample in samples])
     return nn.utils.rnn.pad_sequence(samples, batch_first=True), lengths
 
@@ -121,15 +124,26 @@ assert batch.tolist() == [[4, 2, 7, 0, 0], [5, 9, 3, 1, 8]]
 assert lengths.tolist() == [3, 5]
 _boxes = [torch.ones(2, 4), torch.ones(3, 4)]  # boxes of two images
 assert pad(_boxes)[0].shape == (2, 3, 4) and pad(_boxes)[1].tolist() == [2, 3]
+assert pad([_boxes[0].numpy(), _boxes[1].numpy()])[0].equal(pad(_boxes)[0])
+_sounds = [torch.ones(1, 5), torch.ones(1, 7)]
+assert "must match the size" in says(lambda: pad(_sounds))
+assert pad([sound[0] for sound in _sounds])[0].shape == (2, 7)
+assert torch.ones(5, 2).mean(1).shape == (5,)
+from unittest import mock
+
+with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
+    for _lengths, _worker_says in (((3, 5), message), ((5, 3), "not resizable")):
+        _loader = DataLoader([torch.ones(n) for n in _lengths], 2)
+        assert _worker_says in says(lambda loader=_loader: next(iter(loader)))
 # sphinx_gallery_end_ignore
 
 # %%
-# If your samples are pairs, begin with ``texts, labels = zip(*samples)``, pad the texts, and return ``torch.tensor(labels)``
-# too. With the lengths you know which places are words and which are padding:
+# If your samples are pairs of a text and a number, begin with ``texts, labels = zip(*samples)``, pad the texts, and return
+# ``torch.tensor(labels)`` too. With the lengths you know which places are words and which are padding:
 
 import matplotlib.pyplot as plt
 
-mask = torch.arange(batch.shape[1]) < lengths[:, None]
+mask = torch.arange(batch.shape[1], device=lengths.device) < lengths[:, None]
 # figure: A grid of two rows and five columns. In the first row three cells are words and two are padding, in the second all
 #   five are words.
 fig, ax = plt.subplots(figsize=(5, 1.9), layout="constrained")
@@ -165,7 +179,7 @@ for _layer in (
 # sphinx_gallery_end_ignore
 
 # %%
-# - **cross_entropy**: pad the labels with −100, which it leaves out.
+# - **cross_entropy**: pad labels of words with ``padding_value=-100``, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
 #
@@ -197,11 +211,11 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A tokenizer of Hugging Face** pads by itself with ``padding=True, truncation=True``. Its own message is *Unable to create
-#   tensor, you should probably activate truncation and/or padding*.
+# - **A tokenizer of Hugging Face** pads the texts of one call with ``padding=True, truncation=True``. Its message is *Unable to
+#   create tensor, you should probably activate truncation and/or padding*.
 # - **One list is longer than the others**, as the labels of a text that was cut to 512: cut both alike.
 # - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
-# - **Lists whose number differs by nature**: pad them.
+# - **Lists that differ by nature**: pad them, and name the type. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
 print(nn.utils.rnn.pad_sequence(rows, batch_first=True))
@@ -212,6 +226,10 @@ assert nn.utils.rnn.pad_sequence(rows, batch_first=True).tolist() == [
     [7, 0, 0],
     [5, 9, 3],
 ]
+_mixed = [[1, 2], [1.5]]  # without a type, the first row's cuts off the digits
+for _type, _last in (({}, 1), ({"dtype": torch.float}, 1.5)):
+    _rows = [torch.tensor(row, **_type) for row in _mixed]
+    assert nn.utils.rnn.pad_sequence(_rows)[0, 1] == _last
 # sphinx_gallery_end_ignore
 
 # %%
@@ -246,7 +264,7 @@ for _column in ([True], ["a"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``print(table.dtypes)`` shows which column it is. Replace text by numbers, as ``get_dummies`` did here, and ask for one type:
+# Print ``table.dtypes``. Replace text by numbers, as ``get_dummies`` did here, and ask for one type:
 
 x = torch.tensor(table.to_numpy(dtype="float32"))
 print(x)
@@ -258,7 +276,8 @@ assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
 # %%
 # default_collate: found <class 'NoneType'>
 # -----------------------------------------
-# The dataset returned ``None``, often for a file that it could not read:
+# The dataset returned ``None``: it could not read a file, or it has no ``return``. Or a part of a sample, such as its label, is
+# ``None``.
 
 import torch
 from torch.utils.data import DataLoader, Dataset, default_collate
@@ -286,13 +305,13 @@ assert raised[2] == (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>"
 )
 _image = torch.ones(2, 2)
+assert says(lambda: default_collate([(_image, None)] * 2)) == f"TypeError: {raised[2]}"
 assert says(lambda: default_collate([_image, None])) == (
     "TypeError: expected Tensor as element 1 in argument 0, but got NoneType"
 )
 assert says(lambda: default_collate([(_image, 7), None])) == (
     "TypeError: object of type 'NoneType' has no len()"
 )
-assert "found <U3" in says(lambda: default_collate([np.array(["cat"])] * 2))
 
 
 class _Box:
@@ -304,8 +323,8 @@ assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is lis
 # sphinx_gallery_end_ignore
 
 # %%
-# If it is not the first sample, you read *expected Tensor as element 1 in argument 0, but got NoneType*, or *object of type
-# 'NoneType' has no len()*. Find the bad samples once, and leave them out:
+# If it is not the first sample, you may read *expected Tensor as element 1 in argument 0, but got NoneType*, or *object of type
+# 'NoneType' has no len()*. Find the samples that are ``None`` once, and leave them out:
 
 good = [index for index in range(len(files)) if Rows()[index] is not None]
 dataset = torch.utils.data.Subset(Rows(), good)
@@ -329,9 +348,9 @@ assert says(lambda: _without_none([None])) == "IndexError: list index out of ran
 # If reading all files takes too long, drop them in a ``collate_fn`` that returns ``default_collate([s for s in samples if s is
 # not None])``. Batches then differ in size, and one that is all ``None`` raises *list index out of range*.
 #
-# - **found <class 'PIL.Image.Image'>**: the dataset has no transform, or it does not end with ``ToTensor()``.
-# - **found <U3**, or **object**: an array of strings or Python objects. Return numbers.
-# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``.
+# - **found <class 'PIL.Image.Image'>**: the dataset has no transform, or it has no ``ToTensor()``.
+# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``. For
+#   ``torch_geometric`` data, use the loader of that library.
 #
 # See also
 # --------

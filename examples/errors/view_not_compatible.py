@@ -9,8 +9,8 @@ view size is not compatible with input tensor's size and stride
 
 .. in-short::
 
-   ``view`` never copies. After ``transpose``, ``permute`` and some slices, the elements are no longer in memory in the order in
-   which the new shape reads them. ``reshape`` copies them where it has to.
+   ``view`` never copies. After a ``transpose``, a ``permute`` or a slice, the elements may no longer be in memory in the order
+   in which the new shape reads them. ``reshape`` copies them where it has to.
 
    .. code-block:: diff
 
@@ -56,6 +56,8 @@ def _views(tensor, *shape):
 _images = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
 _maps = torch.nn.Conv2d(3, 4, 3)(_images)
 assert not _views(_maps, 2, -1) and _maps.flatten(1).shape == (2, 144)
+_layer = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+assert not _views(_layer(torch.randn(2, 3, 8, 8)), 2, -1)
 assert not _views(torch.randn(3, 4).permute(1, 0), 12)
 assert not _views(torch.randn(4, 6)[:, :3], 12) and _views(torch.randn(4, 6)[:2], 12)
 
@@ -85,12 +87,12 @@ assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
 # The last sentence of the message usually helps: replace ``view`` by ``reshape`` in the last line of the traceback. It may be
 #
 # - **in your forward**, after a ``transpose``, a ``permute`` or a slice;
-# - **in your forward, after a convolution** whose input has the ``channels_last`` format;
-# - **in an accuracy**, ``correct[:k].view(-1)``, of code for PyTorch 1.6;
+# - **in your forward, after a convolution** in the ``channels_last`` format;
+# - **in an accuracy**, ``correct[:k].view(-1)``, of old code;
 # - **in backward of your own Function**: the gradient of a ``sum()`` is expanded, so ``grad.view`` can raise there;
-# - **in a library**: update it, or give it ``x.contiguous()``.
+# - **in a library**: update it, or give it contiguous tensors.
 #
-# Older versions begin with *invalid argument 2: view size is not compatible* and end with *Call .contiguous() before .view()*.
+# Older versions say *invalid argument 2: view size is not compatible* and *Call .contiguous() before .view()*.
 #
 # Why
 # ---
@@ -136,7 +138,8 @@ assert not _views(x.t(), 6) and not _views(wide[:, :3], 6)
 # %%
 # The fix
 # -------
-# ``reshape`` returns a view where that is possible and a copy where it is not. ``contiguous().view(...)`` has the same values.
+# ``reshape`` returns a view where that is possible and a copy where it is not. If your line then writes to the result, as
+# ``x.view(-1)[0] = 1`` does, write to ``x`` itself: a copy would keep the change for itself.
 
 heads = torch.randn(2, 4, 3, 2)  # batch, heads, tokens, size
 x = heads.transpose(1, 2)
@@ -147,6 +150,11 @@ print(joined.shape, "copied:", joined.data_ptr() != heads.data_ptr())
 assert torch.equal(joined, heads.transpose(1, 2).contiguous().view(2, 3, 8))
 assert joined.untyped_storage().data_ptr() != heads.untyped_storage().data_ptr()
 assert torch.equal(joined[0, 1, 2:4], heads[0, 1, 1])
+_lost = torch.zeros(2, 3).t()
+_lost.reshape(-1)[0] = 1
+assert not _lost.any()  # the write went to the copy
+_lost[0, 0] = 1
+assert _lost.any()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -163,7 +171,7 @@ assert columns.is_contiguous() and not wide.t().is_contiguous()
 # sphinx_gallery_end_ignore
 
 # %%
-# In a top-k accuracy, ``correct`` comes from a transpose, and ``correct[:k].view(-1)`` raises. Leave the ``view`` out:
+# In a top-k accuracy, ``correct`` comes from a transpose, and ``correct[:k].view(-1)`` raises. Use ``reshape(-1)``:
 
 torch.manual_seed(0)
 scores, target = torch.randn(8, 5), torch.randint(5, (8,))

@@ -5,6 +5,7 @@ Output 0 of Unbind is a view and is being modified inplace
 .. index::
    ! single: Output 0 of UnbindBackward0 is a view and is being modified inplace
    ! single: Output 0 of SplitBackward0 is a view
+   ! single: Output 0 of Select is a view and is being modified inplace
    ! single: in-place write in a loop over a tensor raises
    ! single: Output 0 of BackwardHookFunction is a view and is being modified inplace
 
@@ -19,7 +20,7 @@ Output 0 of Unbind is a view and is being modified inplace
       -     channel *= s
       + image = image * std[:, None, None]
 
-   **Not this:** a write through ``.data`` or inside ``no_grad``. The values are right, but the gradient is wrong.
+   **Not this:** in a forward pass, a write through ``.data`` or in ``no_grad``. The values are right, the gradient is wrong.
 """
 
 # %%
@@ -57,6 +58,7 @@ for _start, _view in (
     ("Output 1 of Split", lambda image: image.split(1)[1]),
     ("Output 2 of Split", lambda image: image.chunk(3)[2]),
     ("Output 0 of SplitWithSizes", lambda image: image.split([1, 2])[0]),
+    ("Output 0 of Select", lambda image: image.unbind()[1][0]),
 ):
     _image = torch.ones(3, 2, 2, requires_grad=True)
     _said = _says(lambda image=_image, view=_view: view(image).mul_(2))
@@ -64,8 +66,8 @@ for _start, _view in (
 # sphinx_gallery_end_ignore
 
 # %%
-# *Output 0*: the view that you write to is the first one. After ``split`` and ``chunk`` the name is ``Split`` or
-# ``SplitWithSizes``. Earlier versions say *UnbindBackward0* or *UnbindBackward*.
+# After ``split`` and ``chunk`` the name is ``Split`` or ``SplitWithSizes``. A write to a part of a channel, ``channel[0] = 1``,
+# names ``Select``. Earlier versions say *UnbindBackward0* or *UnbindBackward*.
 #
 # Why
 # ---
@@ -140,6 +142,20 @@ _image = generator(torch.ones(4)).view(3, 2, 2)
 for _channel in _image.detach().clone():
     _channel.mul_(2)
 assert torch.allclose(_image, generator(torch.ones(4)).view(3, 2, 2))
+_weight = nn.Parameter(torch.full((3, 2), 2.0))
+
+
+def _limit():
+    for row in _weight:
+        row.clamp_(max=1)
+
+
+assert "Output 0 of Unbind is a view" in _says(_limit)
+with torch.no_grad():
+    _limit()
+assert torch.equal(_weight, torch.ones(3, 2)) and _weight.is_leaf
+_weight.sum().backward()
+assert torch.equal(_weight.grad, torch.ones(3, 2))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -147,13 +163,16 @@ assert torch.allclose(_image, generator(torch.ones(4)).view(3, 2, 2))
 # <part-of-a-leaf>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
+# **For a weight that you limit after** ``optimizer.step()`` a new tensor would not be the parameter. Write to it inside
+# ``no_grad``.
+#
 # **For a picture or a log** nothing has to be recorded. If the write is in a library, such as the normalization of
 # torchvision's ``make_grid``, give it ``image.detach().clone()``.
 #
 # What not to do
 # --------------
-# **In training, write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the factors
-# are missing from the gradient.
+# **In a forward pass, write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the
+# factors are missing from the gradient.
 
 generator.zero_grad()
 image = generator(torch.ones(4)).view(3, 2, 2)
@@ -212,11 +231,10 @@ assert raised[0].endswith(
 )
 
 
-def _skip():
+def _skip(write):
     layer = nn.Linear(2, 2)
     layer.register_full_backward_hook(lambda module, inputs, outputs: None)
-    out = layer(torch.ones(1, 2))
-    out += 1
+    write(layer(torch.ones(1, 2)))
 
 
 class _AsIs(torch.autograd.Function):
@@ -229,16 +247,26 @@ class _AsIs(torch.autograd.Function):
         return gradient, None
 
 
-assert "Output 0 of BackwardHookFunction is a view and" in _says(_skip)
+for _write in (
+    lambda out: out.__iadd__(1),
+    lambda out: nn.functional.relu(out, inplace=True),
+):
+    _said = _says(lambda write=_write: _skip(write))
+    assert "Output 0 of BackwardHookFunction is a view and" in _said
 _result = torch.ones(2, requires_grad=True) * 2
 for _returned in (lambda x: x, lambda x: x[:1]):
     _said = _says(lambda f=_returned: _AsIs.apply(_result, f).mul_(2))
     assert "Output 0 of _AsIs is a view and is being modified" in _said
-_ = _AsIs.apply(_result, torch.clone).mul_(2)
+for _cloned in (
+    _AsIs.apply(_result, torch.clone),
+    _AsIs.apply(_result, lambda x: x).clone(),
+):
+    (_slope,) = torch.autograd.grad(_cloned.mul_(2).sum(), _result)
+    assert _slope.tolist() == [2, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch off the in-place operations, and write ``out = out + skip`` instead of ``out += skip``:
+# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``:
 
 for module in net.modules():
     if hasattr(module, "inplace"):
@@ -265,8 +293,8 @@ assert channel.sum().requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# A different name instead of ``BackwardHookFunction`` is a custom Function, yours or a library's. If it returns its input or a
-# view of it, let it return a clone.
+# A different name instead of ``BackwardHookFunction`` is a custom Function. If yours returns its input or a view of it, let it
+# return a clone. Of a library's, clone the output before you write to it.
 #
 # **The image requires no gradient, and the factor does.** Then a loop over the image says ``A view was created in no_grad mode
 # and is being modified inplace with grad mode enabled``, although your code has no ``no_grad``. The fixes are the same.

@@ -5,13 +5,15 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 .. index::
    ! single: torch.load fails since PyTorch 2.6, weights_only changed to True
    ! single: Unsupported global: GLOBAL numpy.core.multiarray.scalar was not an allowed global by default
+   ! single: Unsupported global: GLOBAL numpy._core.multiarray._reconstruct was not an allowed global by default
    ! single: WeightsUnpickler error: Unsupported operand 60
+   ! single: WeightsUnpickler error: Unsupported operand 149
    ! single: loading a model that was saved whole with torch.save(model) fails
 
 .. in-short::
 
-   The file holds more than tensors and plain Python values, and since version 2.6 ``torch.load`` refuses that. If you trust the
-   file, allow its types by name. In your next checkpoint, save plain values.
+   The file holds more than tensors, numbers, strings, lists and dictionaries. Since version 2.6 ``torch.load`` refuses that. If
+   you trust the file, allow its types by name. In your next checkpoint, save plain values.
 
    .. code-block:: diff
 
@@ -71,14 +73,16 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #      - what it is
 #    * - ``numpy._core.multiarray.scalar``, ``numpy.core.multiarray.scalar``
 #      - a metric, as ``np.mean`` returns it
+#    * - ``numpy._core.multiarray._reconstruct``
+#      - a NumPy array
 #    * - ``argparse.Namespace``, ``utils.HParams``
 #      - the settings of the training
 #    * - ``__main__.Net``, ``ultralytics.nn.tasks.DetectionModel``
 #      - a whole model
 #    * - ``ModelCheckpoint``, another class of Lightning
-#      - the state of a callback
+#      - the state of a callback, or settings
 #    * - no ``GLOBAL``, but *Unsupported operand*
-#      - no checkpoint: see below
+#      - often no checkpoint: see below
 #
 # Is the frame above ``torch.load`` in a library? Update the library. Or call ``add_safe_globals``, as below, before it. Or, for
 # files that you trust, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``. It has no effect where the library
@@ -200,7 +204,8 @@ assert _refused == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps with NumPy:
+# ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. A file of PyTorch before 1.6 cannot
+# be listed: allow the name in the message, and load again. Two traps with NumPy:
 #
 # - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is below. A float32 number
 #   needs ``Float32DType``.
@@ -266,8 +271,9 @@ assert "torch.nn.functional.relu" in get_unsafe_globals_in_checkpoint(_other)
 # %%
 # If you wrote the file yourself, load it once with ``weights_only=False``, and save its ``state_dict()``.
 #
-# **"Unsupported operand 60"** is a different problem: the file is not a checkpoint. 60 is ``<``, as a web page begins. 118 is
-# the ``v`` of *version*, as a Git LFS pointer begins. Download the file again.
+# **"Unsupported operand 60"** is a different problem: the file is not a checkpoint. 60 is ``<``, as a web page begins: download
+# the file by its direct link. 118 is the ``v`` of *version*, as a Git LFS pointer begins: ``git lfs pull``. 149 is often a
+# file of ``pickle.dump``. If you trust it, use ``pickle.load``.
 
 # sphinx_gallery_start_ignore
 try:
@@ -288,6 +294,31 @@ try:
 except pickle.UnpicklingError as error:
     raised.append(_plain(error))
 assert len(raised) == 3 and "Unsupported operand 118" in raised[2]
+_array = np.ones(2)
+with safe_globals(
+    [
+        np._core.multiarray._reconstruct,
+        np.ndarray,
+        np.dtype,
+        np.dtypes.Float64DType,
+    ]
+):
+    assert loads(_array)
+_bytes, _said = io.BytesIO(), []
+torch.save(_array, _bytes, _use_new_zipfile_serialization=False)  # before 1.6
+for _call in (torch.load, get_unsafe_globals_in_checkpoint):
+    try:
+        _call(io.BytesIO(_bytes.getvalue()))
+    except (pickle.UnpicklingError, ValueError) as error:
+        _said.append(_plain(error))
+assert "GLOBAL numpy._core.multiarray._reconstruct was not" in _said[0]
+assert _said[1] == "Expected input to be a checkpoint returned by torch.save"
+with warnings.catch_warnings(action="ignore"):
+    try:
+        torch.load(io.BytesIO(pickle.dumps({"loss": 0.5}, protocol=4)))
+    except pickle.UnpicklingError as error:
+        _said.append(_plain(error))
+assert len(_said) == 3 and "Unsupported operand 149" in _said[2]
 # sphinx_gallery_end_ignore
 
 # %%

@@ -50,13 +50,13 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #
 #    * - function and message
 #      - what to do
-#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*
 #      - class numbers: ``labels.long()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot: see below. Several ones in a row, or one score for two classes:
 #        ``BCEWithLogitsLoss``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
-#      - a mask with one channel: ``mask.squeeze(1).long()``
+#      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
 #    * - ``binary_cross_entropy``: *Found dtype Long*, *result type Float can't be cast*
 #      - ``labels.float()``
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
@@ -113,7 +113,6 @@ for _dtype, _name in (
     except RuntimeError as error:
         _raised.append(str(error).endswith(f"Long or Byte, but got {_name}"))
 assert _raised == [True] * 6
-assert F.mse_loss(score, numbers) == F.mse_loss(score, labels)  # it takes integers
 
 
 def _says(call, *inputs):
@@ -147,6 +146,8 @@ assert (
 )
 _silent = F.cross_entropy(score, numbers.float())
 assert not torch.allclose(_silent, bce(score, labels))
+for _scores in (score, torch.randn(2)):
+    assert F.cross_entropy(_scores[:, None], labels[:, None]) == 0
 # a class for each pixel
 assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # sphinx_gallery_end_ignore
@@ -159,7 +160,6 @@ assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # which is a floating point number. So the shape decides which type is wanted.
 #
 # ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets. Give them floating point numbers in the shape of the input.
-# (``MSELoss`` also takes integers.)
 #
 # The fix
 # -------
@@ -207,7 +207,7 @@ assert len(_caught) == 1 and _wrong == 0.5  # 0 if each score met its own label
 # So do the class numbers of a mask that ``ToTensor`` divided by 255. Use ``PILToTensor`` for masks.
 #
 # **.float() for one score and two classes.** ``cross_entropy`` of scores and labels of shape ``(batch,)`` then takes the batch
-# for the classes of one sample, and returns a number.
+# for the classes of one sample, and returns a number. With the shape ``(batch, 1)`` the loss is always 0.
 #
 # **Do not ignore a warning about shapes.** ``MSELoss`` of scores ``(2, 1)`` and labels ``(2,)`` warns, and compares each score
 # with each label: see :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`.
