@@ -192,8 +192,8 @@ assert _raises_for(table[1:3])
 # %%
 # What not to do
 # --------------
-# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But it updates
-# a tensor that the loss does not use, so the loss does not change.
+# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But the loss
+# does not use that tensor, so nothing is learned.
 
 
 def train(prepare):
