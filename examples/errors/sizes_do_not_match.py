@@ -63,11 +63,10 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # sphinx_gallery_end_ignore
 
 # %%
-# - *a* and *b* are the first and the second operand, here ``table`` and ``mean``. Your sizes replace 3 and 4.
+# - *a* and *b* are the two tensors, here ``table`` and ``mean``. Your sizes replace 3 and 4.
 # - ``at non-singleton dimension 1``: where the two sizes meet, counted from 0 in the tensor with more dimensions.
 #
-# Older versions say *inconsistent tensor size* and that the two should *have the same number of elements*. Look for the last
-# frame of the traceback that is not PyTorch's:
+# Look for the last frame of the traceback that is not PyTorch's:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -159,6 +158,14 @@ for _numbers in (of_channels, of_channels.unsqueeze(-1)):
     )
 _shifted = images - of_channels[:, None, None]
 assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
+_scores, _padding = torch.zeros(2, 3, 5, 5), torch.ones(2, 5, dtype=torch.bool)
+_padding[1, 3:] = False
+for _mask in (_padding, _padding.unsqueeze(-1)):
+    assert "must match the size of tensor b" in _said(
+        lambda mask=_mask: _scores.masked_fill(~mask, -torch.inf)
+    )
+_share = _scores.masked_fill(~_padding[:, None, None, :], -torch.inf).softmax(-1)
+assert not _share[1, ..., 3:].any() and _share[0].eq(0.2).all()
 # gray or RGBA images with the means of three channels, as torchvision's Normalize has them
 _mean = of_channels[:, None, None]
 assert "tensor a (4) must match the size of tensor b (3)" in _said(
@@ -168,6 +175,8 @@ assert (torch.rand(1, 8, 8) - _mean).shape == (3, 8, 8)
 # sphinx_gallery_end_ignore
 
 # %%
+# **A padding mask** ``(batch, keys)`` and scores ``(batch, heads, queries, keys)``: use ``mask[:, None, None, :]``.
+#
 # **4 and 3, in** ``Normalize``: images with transparency. Open them with ``convert("RGB")``.
 #
 # **A loss**: bring both to one shape, and put the assert there.
