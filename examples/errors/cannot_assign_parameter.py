@@ -11,7 +11,8 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
 
 .. in-short::
 
-   The name belongs to a parameter, and the right side is a computed tensor. Give the computed tensor another name.
+   The name belongs to a parameter, and the right side is a plain tensor, often a computed one. Give the computed tensor a
+   different name.
 
    .. code-block:: diff
 
@@ -97,8 +98,8 @@ assert _says(nn.Sequential(_layer), "0", torch.zeros(2)) == (
 
 # %%
 # On a GPU it is *cannot assign 'torch.cuda.FloatTensor' as parameter*. Buffers and submodules have similar messages:
-# *cannot assign 'float' as buffer 'mean'*, *cannot assign 'torch.FloatTensor' as child module '0'*. The frame above
-# ``__setattr__`` tells what you wanted:
+# *cannot assign 'float' as buffer 'mean'*, *cannot assign 'torch.FloatTensor' as child module '0'*. The last frame of the
+# traceback that is not PyTorch's tells what you wanted:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -148,7 +149,7 @@ assert mixture.weight.grad.abs().sum() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.Parameter(...)`` around the result raises nothing either. But your optimizer still has the old parameter.
+# ``nn.Parameter(...)`` around the result raises nothing, but your optimizer still has the old parameter.
 #
 # .. how-measured:: This code trains both for 60 steps. The target is the first of the three layers.
 
@@ -289,7 +290,7 @@ assert raised == [
 
 # %%
 # With a parameter it is *cannot assign parameters before Module.__init__() call*. ``object has no attribute '_modules'`` or
-# *'_parameters'* has the same cause.
+# *'_parameters'* often has the same cause.
 #
 # **An attribute is not there:**
 

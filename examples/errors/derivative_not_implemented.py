@@ -97,7 +97,7 @@ for _name, _options in (
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
 #      - Update: in PyTorch 2.13 it has a second derivative.
 #    * - ``_cdist``, ``_embedding_bag``
-#      - Build it from simple operations: see below.
+#      - Build it from simple operations, as below for ``cdist``.
 #
 # Why
 # ---
@@ -266,10 +266,10 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# Other operations still raise it on 2.14, such as ``embedding_bag`` with ``mode="max"``. Build them from simple ones, as here
-# ``cdist``:
+# Other operations still raise it on 2.14, such as ``embedding_bag``. Build them from simple ones, as here ``cdist``:
 
-energy = (points[:, None] - centers).norm(dim=-1).square().sum()
+difference = points.unsqueeze(-2) - centers.unsqueeze(-3)
+energy = difference.norm(dim=-1).square().sum()
 (force,) = torch.autograd.grad(energy, points, create_graph=True)
 force.norm().backward()
 assert points.grad.isfinite().all()
@@ -293,6 +293,10 @@ for _dimensions in (2, 3):
     )
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
+assert torch.allclose(difference.norm(dim=-1), torch.cdist(points, centers), atol=1e-5)
+_sets, _others = torch.randn(2, 4, 3), torch.randn(2, 4, 3)
+_each = (_sets.unsqueeze(-2) - _others.unsqueeze(-3)).norm(dim=-1)
+assert torch.allclose(_each, torch.cdist(_sets, _others), atol=1e-5)
 _said = _says(
     lambda: torch.autograd.functional.hessian(lambda x: torch.pdist(x).sum(), points)
 )
@@ -366,6 +370,20 @@ print(x.grad)
 
 # sphinx_gallery_start_ignore
 assert x.grad.tolist() == [36, 36, 36]  # of 9 x**4
+_net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+_x = torch.randn(5, 3, requires_grad=True)
+(_slope,) = torch.autograd.grad(_net(_x).sum(), _x, create_graph=True)
+_expected = torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0]
+_slopes = torch.compile(torch.func.grad(lambda x: _net(x).sum()), backend="aot_eager")
+_slopes(_x.detach()).square().sum().backward()
+assert torch.allclose(_net[0].weight.grad, _expected, atol=1e-6)
+for _mode in ("sum", "mean", "max"):
+    _rows = torch.rand(5, 3, requires_grad=True)
+    _bags = nn.functional.embedding_bag(torch.tensor([[0, 1]]), _rows, mode=_mode)
+    (_first,) = torch.autograd.grad(_bags.square().sum(), _rows, create_graph=True)
+    assert _says(_first.sum().backward) == (
+        "the derivative for '_embedding_bag_backward' is not implemented."
+    )
 # sphinx_gallery_end_ignore
 
 # %%

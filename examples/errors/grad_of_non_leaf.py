@@ -120,6 +120,26 @@ assert torch.ones(3).to("meta").double().requires_grad_().is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
+# **If a step made it a result,** as ``weight = weight - lr * weight.grad`` does, change the leaf in place, under ``no_grad``:
+
+lr = 0.01
+for _ in range(3):
+    loss = (weight * x).sum().square()
+    weight.grad = None
+    loss.backward()
+    with torch.no_grad():
+        weight -= lr * weight.grad
+print("weight.is_leaf:", weight.is_leaf, f"  loss: {loss.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert weight.is_leaf and weight.grad is not None and not _read(weight)[1]
+_stepped = weight - lr * weight.grad
+assert not _stepped.is_leaf and _read(_stepped.requires_grad_()) == (None, True)
+# sphinx_gallery_end_ignore
+
+# %%
+# **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
+#
 # **If it is a result,** such as the output of a hidden layer, call ``retain_grad()`` before ``backward()``:
 
 from torch import nn
@@ -136,7 +156,8 @@ assert first.weight.grad is not None
 # sphinx_gallery_end_ignore
 
 # %%
-# Or ask for it directly. ``torch.autograd.grad`` returns the gradient instead of storing it:
+# Or ask for it directly. ``torch.autograd.grad`` returns the gradient instead of storing it. If ``backward()`` comes after it,
+# pass ``retain_graph=True``.
 
 hidden = torch.tanh(first(x))
 (gradient,) = torch.autograd.grad(second(hidden).sum(), hidden)
@@ -145,6 +166,17 @@ print("gradient:   ", gradient)
 # sphinx_gallery_start_ignore
 assert torch.equal(gradient, second.weight.detach()[0])
 assert _read(hidden) == (None, True)
+_part = weight[0]
+assert _read(_part) == (None, True) and weight.grad[0].item() != 0
+for _retain in (False, True):
+    _loss = second(torch.tanh(first(x))).sum()
+    torch.autograd.grad(_loss, second.weight, retain_graph=_retain)
+    try:
+        _loss.backward()
+    except RuntimeError as error:
+        assert not _retain and "a second time" in str(error)
+    else:
+        assert _retain
 # sphinx_gallery_end_ignore
 
 # %%

@@ -10,8 +10,8 @@ torch._dynamo hit config.recompile_limit (8)
 
 .. in-short::
 
-   A compiled function is right only for the Python values that it was compiled with. One of them changes in each call, often
-   a counter in the model. Make it a tensor.
+   ``torch.compile`` compiles a function for the Python values that it finds. One of them changes in each call, often a counter
+   in the model, so the function is compiled again and again. Make that value a tensor.
 
    .. code-block:: diff
 
@@ -22,7 +22,7 @@ torch._dynamo hit config.recompile_limit (8)
       + return self.layer(x) * torch.clamp(self.calls / 10, max=1)
 
    **Not this:** a larger ``recompile_limit`` for a counter. Then more versions are compiled, one after the other, and each is
-   used once. It helps if few values come again and again, such as twelve image sizes.
+   used once. It helps if few values come again and again, such as the ``layer_idx`` of twelve layers.
 """
 
 # %%
@@ -118,8 +118,8 @@ for _n in range(1, 11):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the number, write
-# ``net.calls.fill_(number)``.
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the counter, write
+# ``net.calls.fill_(step)``.
 #
 # Other values that change
 # ------------------------
@@ -179,6 +179,8 @@ ax.set(xlim=(0, 8.8), xlabel="versions compiled in 10 calls")
 ax.set_title("At 8 versions, PyTorch gives up")
 
 # sphinx_gallery_start_ignore
+import torch._dynamo.testing
+
 assert list(count.values()) == [8, 8, 8, 2, 2, 1, 1]
 assert versions(lambda x, n: sum(x * i for i in range(n)), numbers[1:]) == 8
 assert versions(lambda x, n: x * 0.5**n, numbers[1:]) == 2
@@ -187,6 +189,26 @@ assert versions(double, [(torch.ones(n, 4),) for n in range(10)]) == 3  # 0, 1, 
 with torch._dynamo.config.patch(recompile_limit=16):
     _few = [(x, "a" * n) for n in range(1, 13)] * 3
     assert versions(lambda x, s: x * len(s), _few) == 12
+
+
+class _Layer(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.layer_idx = number
+
+    def forward(self, x):
+        return x * self.layer_idx
+
+
+for _limit, _expected in ((8, 8), (16, 12)):
+    torch._dynamo.reset()
+    _counter = torch._dynamo.testing.CompileCounter()
+    with torch._dynamo.config.patch(recompile_limit=_limit):
+        for _n in range(12):
+            assert torch.equal(torch.compile(_Layer(_n), backend=_counter)(x), x * _n)
+    assert _counter.frame_count == _expected
+_images = [(torch.ones(2, 3, 16 + 2 * n, 20 + 4 * n),) for n in range(12)]
+assert versions(nn.Conv2d(3, 4, 3), _images) == 2
 with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
     assert versions(Net(), [(x,)] * 10) == 2
 _cache, _caches = torch.ones(1, 4), []
@@ -202,8 +224,8 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A shape.** Leave out ``dynamic=False``. PyTorch then tries to make the second version for all sizes from 2 on. To have it
-#   at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
+# - **A shape**, such as the image size. Leave out ``dynamic=False``. PyTorch then tries to make the second version for all
+#   sizes from 2 on. To have it at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
 # - **An integer that must stay one.** ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: the shape changes then.
 # - **A string.** Each string that the code uses is a version. Keep that part out of the compiled function.

@@ -63,11 +63,10 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 # sphinx_gallery_end_ignore
 
 # %%
-# - *a* and *b* are the first and the second operand, here ``table`` and ``mean``. Your sizes replace 3 and 4.
+# - *a* and *b* are the two tensors, here ``table`` and ``mean``. Your sizes replace 3 and 4.
 # - ``at non-singleton dimension 1``: where the two sizes meet, counted from 0 in the tensor with more dimensions.
 #
-# Older versions say *inconsistent tensor size* and that the two should *have the same number of elements*. Look for the last
-# frame of the traceback that is not PyTorch's:
+# Look for the last frame of the traceback that is not PyTorch's:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -78,14 +77,14 @@ assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.
 #    * - a line of ``forward``
 #      - The two shapes in that line. Print them.
 #    * - ``backward`` of your own Function
-#      - It combines ``grad_output`` with a saved tensor of the shape of the *input*.
-#    * - ``loss = ...`` or ``functional.py``
+#      - Often it combines ``grad_output`` with a saved tensor of the shape of the *input*.
+#    * - ``loss = ...``, such as ``mse_loss``
 #      - The shapes of prediction and target.
-#    * - ``optimizer.step()``, in ``adam.py``
+#    * - ``optimizer.step()``
 #      - The optimizer's state. See below.
 #    * - a model of another library
-#      - A sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: cut it, or use
-#        ``truncation=True``.
+#      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: cut it, or use
+#        ``truncation=True, max_length=512``.
 #
 # Why
 # ---
@@ -124,13 +123,14 @@ for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1
 # sphinx_gallery_end_ignore
 
 # %%
-# In training, such a loss goes down and the model is wrong: the best answer to all targets at once is their mean.
+# In training, such a squared loss goes down, and the model learns the mean of all targets.
 #
 # The fix
 # -------
 # Print both shapes, and say what each dimension means. Then one of these applies.
 #
-# **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``, or ``keepdim=True`` where it is computed.
+# **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``. Or write ``table.mean(dim=1,
+# keepdim=True)``, which also fits if the table has more dimensions.
 
 centered = table - mean.unsqueeze(-1)
 print(centered[0], centered.mean(dim=1))
@@ -138,6 +138,10 @@ print(centered[0], centered.mean(dim=1))
 # sphinx_gallery_start_ignore
 assert torch.equal(centered, table - table.mean(dim=1, keepdim=True))
 assert not centered.mean(dim=1).any()
+_tables = torch.arange(24.0).reshape(2, 4, 3)
+for _dim in (0, 1, 2):
+    _centered = _tables - _tables.mean(dim=_dim, keepdim=True)
+    assert _centered.mean(dim=_dim).abs().max() < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -154,6 +158,14 @@ for _numbers in (of_channels, of_channels.unsqueeze(-1)):
     )
 _shifted = images - of_channels[:, None, None]
 assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
+_scores, _padding = torch.zeros(2, 3, 5, 5), torch.ones(2, 5, dtype=torch.bool)
+_padding[1, 3:] = False
+for _mask in (_padding, _padding.unsqueeze(-1)):
+    assert "must match the size of tensor b" in _said(
+        lambda mask=_mask: _scores.masked_fill(~mask, -torch.inf)
+    )
+_share = _scores.masked_fill(~_padding[:, None, None, :], -torch.inf).softmax(-1)
+assert not _share[1, ..., 3:].any() and _share[0].eq(0.2).all()
 # gray or RGBA images with the means of three channels, as torchvision's Normalize has them
 _mean = of_channels[:, None, None]
 assert "tensor a (4) must match the size of tensor b (3)" in _said(
@@ -163,6 +175,8 @@ assert (torch.rand(1, 8, 8) - _mean).shape == (3, 8, 8)
 # sphinx_gallery_end_ignore
 
 # %%
+# **A padding mask** ``(batch, keys)`` and scores ``(batch, heads, queries, keys)``: use ``mask[:, None, None, :]``.
+#
 # **4 and 3, in** ``Normalize``: images with transparency. Open them with ``convert("RGB")``.
 #
 # **A loss**: bring both to one shape, and put the assert there.
@@ -177,6 +191,9 @@ print("loss:", nn.functional.mse_loss(flat, targets).item())
 import warnings
 
 assert nn.functional.mse_loss(flat, targets) == 0
+_learned = torch.full((4, 1), targets.mean().item(), requires_grad=True)
+(_learned - targets).square().mean().backward()
+assert not _learned.grad.any()
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     assert nn.functional.mse_loss(predictions, targets) > 0
@@ -186,7 +203,8 @@ assert "Using a target size" in str(caught[0].message)
 # %%
 # ``mse_loss`` computes all pairs too, and warns: *Using a target size that is different to the input size*. Do not ignore it.
 #
-# **One element too many**: a forecast of the next value has no target for the last input. Write ``forecast[:-1] - series[1:]``.
+# **One element too many**: a forecast of the next value has no target for the last input. Cut both along the *time* dimension:
+# ``forecast[:, :-1] - series[:, 1:]`` for ``(batch, time)``.
 #
 # **In optimizer.step()**: the optimizer's state belongs to parameters of other shapes. You loaded the state of a model whose
 # layers come in a different order, or you resized an embedding since, as from 50265 to 50266. Give the optimizer the parameters
@@ -235,8 +253,8 @@ assert "tensor a (4) must match the size of tensor b (3)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# If two layers that changed places have *one* shape, nothing is raised, and each gets the other's state. After a resize, start
-# with a new optimizer.
+# If two layers that changed places have the same shape, nothing is raised, and each gets the other's state. After a resize,
+# start with a new optimizer.
 #
 # .. _cat-sizes:
 #
@@ -264,6 +282,10 @@ assert raised[1] == (
     "Expected size 24 but got size 25 for tensor number 1 in the list."
 )
 assert "tensor a (24) must match the size of tensor b (25)" in _said(lambda: x + skip)
+_meta = [torch.empty(1, 8, size, size, device="meta") for size in (24, 25)]
+assert "Expected 24 in dimension 2 but got 25 for tensor number 1 in the list" in _said(
+    lambda: torch._refs.cat(_meta, 1)  # what torch.compile traces
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -274,7 +296,7 @@ assert "tensor a (24) must match the size of tensor b (25)" in _said(lambda: x +
 #   helps where the two are added.
 # - **One size is twice the other**: a block does not upsample, or it takes the skip connection of the wrong level.
 # - **A network that you cannot change**, such as YOLO: give it images whose sides are multiples of 32, or of what it asks for.
-#   Pad, and cut the output back.
+#   Pad, and cut an output of the image's size back.
 # - **Outputs of several batches** in a validation loop: each was padded to its own length. Pad all to one length first.
 
 import torch.nn.functional as F
@@ -319,8 +341,8 @@ assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# Give the smaller one the missing dimension: ``token[:, None]`` for a class token. Losses have no dimension to join along:
-# ``torch.stack`` makes a new one.
+# Give the smaller one the missing dimension: ``torch.cat([token[:, None], words], dim=1)`` for a class token. Losses have no
+# dimension to join along: ``torch.stack`` makes a new one.
 
 rows = [torch.ones(3), torch.ones(3)]
 print(torch.stack(losses))

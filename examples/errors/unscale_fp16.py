@@ -62,20 +62,23 @@ assert message == "Attempting to unscale FP16 gradients."
 #    * - the frame
 #      - cause
 #    * - ``scaler.step``, or ``scaler.unscale_`` before clipping
-#      - ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it
+#      - Often ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it
 #    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``
-#      - The model was loaded in half precision, with ``from_pretrained(..., torch_dtype=torch.float16)``.
-#        Use ``torch.float32`` there, and leave ``fp16=True``.
+#      - The model was loaded in half precision, also if its file is in ``float16``. Write ``from_pretrained(...,
+#        torch_dtype=torch.float32)``, in newer versions ``dtype=torch.float32``, and leave ``fp16=True``.
 #    * - the same, with LoRA, or after you unfroze a part
 #      - That part was loaded in ``float16``: convert it, as below.
 #
 # Which trained weights are in ``float16``?
 
-half = [name for name, p in model.named_parameters() if p.dtype == torch.float16]
-print(half)
+trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+print([name for name, p in trained if p.dtype == torch.float16])
 
 # sphinx_gallery_start_ignore
-assert half == ["weight", "bias"]
+assert [(name, p.dtype) for name, p in trained] == [
+    ("weight", torch.float16),
+    ("bias", torch.float16),
+]
 # one layer is enough
 _net = nn.Sequential(nn.Linear(4, 4), nn.PReLU().half(), nn.Linear(4, 1))
 _adam, _scaler = torch.optim.Adam(_net.parameters()), torch.amp.GradScaler("cpu")
