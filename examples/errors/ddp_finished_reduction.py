@@ -18,7 +18,8 @@ Expected to have finished reduction in the prior iteration before starting a new
 .. in-short::
 
    ``DistributedDataParallel`` (DDP) waits for a gradient of each parameter that requires one, and in the last step some
-   parameters got none. Take unused layers out of the model, or freeze them before you wrap it.
+   parameters got none. Use these layers in the loss. If you do not want to train them, take them out of the model, or freeze
+   them before you wrap it.
 
    .. code-block:: diff
 
@@ -47,6 +48,7 @@ import warnings
 from functools import partial
 
 from torch.nn.parallel import DataParallel
+from torch.utils.checkpoint import checkpoint as _checkpoint
 
 try:
     # sphinx_gallery_end_ignore
@@ -107,6 +109,12 @@ def _says(net, *inputs, steps=3, **options):
     return ""
 
 
+class CutOff(Net):
+    def forward(self, x):
+        hidden = _checkpoint(self.body, x, use_reentrant=True)
+        return self.head(hidden) + self.old_head(hidden).sum()
+
+
 class TwoOutputs(Net):
     def forward(self, x):
         return self.head(self.body(x)), self.old_head(self.body(x))
@@ -114,6 +122,8 @@ class TwoOutputs(Net):
 
 _one = torch.rand(8, 3)
 assert _says(Net(), _one, steps=1) == ""  # the last step of a run is silent
+with warnings.catch_warnings(action="ignore"):
+    assert "for rank 0: 0 1" in _says(CutOff(), _one)
 # the position counts only what requires a gradient
 _net = Net()
 _net.body.requires_grad_(False)
@@ -158,7 +168,10 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # %%
 # The fix
 # -------
-# **The layer is never used**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
+# **You want to train the layer**: ``forward`` forgot it, or a ``detach`` or :ref:`a checkpoint
+# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off, as with LoRA. Fix that line.
+#
+# **You do not need the layer**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
 # nothing: DDP made its list when it wrapped the model.
 
 net = Net()
@@ -372,8 +385,8 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In a loss or a trainer**: compute this in the model's ``forward``. To read a weight, as for a log, take
-#   ``net.head.weight.full_tensor()``, on all processes.
+# - **In a loss or a trainer**: compute this in the ``forward`` of the module that has the weight. To read a weight, as for a
+#   log, take ``net.head.weight.full_tensor()``, on all processes.
 # - **In optimizer.step() or clip_grad_norm_**: you sharded some layers only. Call ``fully_shard`` on the whole model as well,
 #   before you make the optimizer.
 # - **In another method**, such as ``generate``: register it with
