@@ -6,6 +6,7 @@ Recomputed values for the following tensors have different metadata
    ! single: A different number of tensors was saved during the original forward and recomputation
    ! single: gradient checkpointing fails in backward
    ! single: key-value cache and gradient checkpointing
+   ! single: saved metadata has dtype float32, recomputed metadata has dtype bfloat16
 
 .. in-short::
 
@@ -37,6 +38,9 @@ torch.manual_seed(0)
 # sphinx_gallery_start_ignore
 from functools import partial
 from unittest import mock
+
+import torch.distributed as dist
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 raised = []
 
@@ -90,8 +94,8 @@ assert "Operations executed during recomputation" in _debug
 # %%
 # - ``tensor at position 0``: the first tensor that the block saved for backward. Here it is the input of ``layer``.
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
-#   6 rows in place of 3 is a cache that grew.
-# - After this comes a long tip. ``checkpoint(..., debug=True)`` lists the operations of both runs.
+#   6 rows in place of 3 is a cache that grew. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
+# - ``checkpoint(..., debug=True)`` lists the operations of both runs.
 #
 # Why
 # ---
@@ -142,17 +146,10 @@ assert (
     and "A different number of tensors was saved during the original forward and"
     in raised[1]
 )
-
-random.seed(10)
-assert random.random() > 0.5 > random.random()
-random.seed(10)  # the other way around: nothing is raised
-checkpoint(sometimes, x, use_reentrant=False).sum().backward()
 x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# Extra tensors at the end of the second run raise no error by default.
-#
 # The fix
 # -------
 # **A cache:** switch it off in training. In Hugging Face models that is ``use_cache=False``. Or pass it to the block, and add
@@ -261,8 +258,8 @@ assert _looked == [(x,), ()]
 
 # %%
 # **Shape [0] for frozen weights,** with LoRA and DeepSpeed ZeRO-3: such a weight is spread over the GPUs again when the block
-# runs for the second time (`transformers#47254 <https://github.com/huggingface/transformers/issues/47254>`__). Your code is
-# right. DeepSpeed 0.19.3 is the first with `a change for this <https://github.com/deepspeedai/DeepSpeed/pull/8148>`__.
+# runs for the second time (`transformers#47254 <https://github.com/huggingface/transformers/issues/47254>`__). DeepSpeed
+# 0.19.3 is the first with `a change for this <https://github.com/deepspeedai/DeepSpeed/pull/8148>`__.
 #
 # **Shapes that differ by a row or two,** as 99 and 98, in a mixture of experts: the router `breaks near ties differently
 # <https://github.com/pytorch/torchtitan/issues/1117>`__ in the second run. Choose outside of the checkpoint, and pass the
@@ -271,8 +268,62 @@ assert _looked == [(x,), ()]
 # **With FSDP and a Hugging Face trainer** (`transformers#34928 <https://github.com/huggingface/transformers/issues/34928>`__),
 # set ``activation_checkpointing`` in ``fsdp_config`` instead of ``gradient_checkpointing=True``.
 #
-# **Only the dtype differs,** as ``bfloat16`` and ``float32``: the two runs differ in autocast, as with FSDP2's ``fully_shard``
-# (`pytorch#148831 <https://github.com/pytorch/pytorch/issues/148831>`__), or the model was converted in between.
+# .. _checkpoint-dtype:
+#
+# Only the dtype differs
+# ----------------------
+# For example, ``float32`` was saved and ``bfloat16`` recomputed, or the reverse. ``checkpoint`` restores an ``autocast`` around
+# its call, but not a flag by which the block itself decides. Pass the flag as an argument:
+
+
+def block(x, mixed):
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=mixed):
+        return layer(x).float().sum()
+
+
+mixed = True
+loss = checkpoint(block, x, mixed, use_reentrant=False)
+mixed = False
+x.grad = None
+loss.backward()
+print("x.grad:", x.grad[0])
+
+# sphinx_gallery_start_ignore
+(_plain,) = torch.autograd.grad(block(x, True), x)
+assert torch.equal(x.grad, _plain)
+_saved = {True: "torch.bfloat16", False: "torch.float32"}
+for _first in (True, False):
+    _switch = {"mixed": _first}
+    _loss = checkpoint(
+        lambda x, on=_switch: block(x, on["mixed"]), x, use_reentrant=False
+    )
+    _switch["mixed"] = not _first
+    _lines = _said(_loss.backward).splitlines()[2:4]
+    _lines = [line.partition("metadata: ")[2] for line in _lines]
+    assert _lines[0] == _lines[1].replace(_saved[not _first], _saved[_first])
+    assert _lines[0] != _lines[1]
+for _outside in (True, False):  # autocast around the call, in one run only
+    with torch.autocast("cpu", torch.bfloat16, enabled=_outside):
+        _loss = checkpoint(lambda x: layer(x).float().sum(), x, use_reentrant=False)
+    with torch.autocast("cpu", torch.bfloat16, enabled=not _outside):
+        assert torch.equal(
+            torch.autograd.grad(_loss, x)[0],
+            torch.autograd.grad(block(x, _outside), x)[0],
+        )
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+_sharded = fully_shard(
+    nn.Linear(2, 2),
+    mesh=dist.device_mesh.init_device_mesh("cpu", (1,)),
+    mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16),
+)
+assert x.dtype == torch.float32
+checkpoint(_sharded, x, use_reentrant=False).float().sum().backward()
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
+# With FSDP2's ``fully_shard``, earlier versions of PyTorch converted the inputs in the first run only (`pytorch#159359
+# <https://github.com/pytorch/pytorch/issues/159359>`__). PyTorch 2.13 converts them in both.
 #
 # Selective checkpoints
 # ---------------------
@@ -366,10 +417,6 @@ print("x.grad:", x.grad[0])
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(x.grad, 2 * _expected)
-_model = nn.Linear(2, 2)
-_loss = checkpoint(_model, x, use_reentrant=False).sum()
-_model.bfloat16()
-assert "'dtype': torch.bfloat16" in _said(_loss.backward)
 cache = []
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _operator = "mm: " if TORCH >= (2, 15) else ""

@@ -56,7 +56,7 @@ assert str(warned[0].message) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# The warning is right, and nothing else tells you:
+# The block gets no gradient, and the head does:
 
 print("block:", block[0].weight.grad)
 print("head: ", head.weight.grad.norm() > 0)
@@ -131,8 +131,8 @@ assert torch.allclose(_checkpointed, _weight.grad)
 # %%
 # - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 # - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
-#   ``transformers`` does this. Are your only arguments integers, such as token numbers? Then pass one more,
-#   ``torch.ones(1, requires_grad=True)``, which the block ignores.
+#   ``transformers`` does this. If the only arguments of a block that you train are integers, such as token numbers, pass one
+#   more, ``torch.ones(1, requires_grad=True)``, which the block ignores.
 # - Pass tensors as separate arguments. In a list or a dictionary, the reentrant checkpoint does not find them.
 #
 # Other messages of use_reentrant=True
@@ -158,8 +158,8 @@ assert raised[0].startswith("element 0 of tensors does not require grad")
 # sphinx_gallery_end_ignore
 
 # %%
-# **The block records nothing**, though an argument requires grad: it is frozen and detaches its input, or runs under
-# ``no_grad``, as a vision tower that is kept fixed. Backward then finds no graph in the second run:
+# **The block records nothing**, though an argument requires grad: it is frozen and ignores or detaches that argument, or it
+# runs under ``no_grad``, as a vision tower that is kept fixed. Backward then finds no graph in the second run:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -186,10 +186,18 @@ _right = head.weight.grad.clone()
 head.zero_grad()
 head(tower(hidden)).sum().backward()
 assert torch.equal(head.weight.grad, _right) and hidden.grad is None
+try:
+    checkpoint(
+        lambda t, _: _frozen(embedding(t)), _tokens, _more, use_reentrant=True
+    ).sum().backward()
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2 and raised[0] == raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``tower(hidden)`` without a checkpoint: it saves nothing anyway. ``use_reentrant=False`` does not raise.
+# If it should stay fixed, call ``tower(hidden)`` without a checkpoint: it saves nothing anyway. ``use_reentrant=False`` does
+# not raise.
 #
 # **torch.autograd.grad** by an input that requires grad, as in a gradient penalty, raises:
 
@@ -225,14 +233,14 @@ assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
 # %%
 # ``use_reentrant=False`` can do this, and second derivatives as well.
 #
-# **You passed neither True nor False.** PyTorch 2.13 does not raise. It warns, and uses ``True``. Earlier versions said
-# *please pass in use_reentrant=True or use_reentrant=False explicitly*.
+# **You passed neither True nor False.** PyTorch 2.13 warns and uses ``True``. Earlier versions said *please pass in
+# use_reentrant=True or use_reentrant=False explicitly*.
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     # sphinx_gallery_end_ignore
-    checkpoint(block, x)
+    hidden = checkpoint(block, x)
 # sphinx_gallery_start_ignore
 for _warning in warned:
     print(f"{_warning.category.__name__}: {_warning.message}")
@@ -240,6 +248,7 @@ assert len(warned) == 1
 assert "the use_reentrant parameter should be passed explicitly" in str(
     warned[0].message
 )
+assert "CheckpointFunction" in hidden.grad_fn.name()  # as with True
 # sphinx_gallery_end_ignore
 
 # %%

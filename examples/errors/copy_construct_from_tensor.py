@@ -9,15 +9,15 @@ To copy construct from a tensor, it is recommended to use sourceTensor.detach().
 
 .. in-short::
 
-   You pass a tensor to ``torch.tensor``, which makes a copy outside of the graph. If you need no copy, use the tensor. If you
-   need one, say which: ``clone()`` keeps the graph, ``detach().clone()`` does not.
+   You pass a tensor to ``torch.tensor``, which makes a copy outside of the graph. Use the tensor itself, or ``detach()`` if the
+   gradient should stop there. If you need a copy, add ``clone()``.
 
    .. code-block:: diff
 
       - return torch.tensor(tokens[index]), torch.tensor(labels[index])
       + return tokens[index], labels[index]
 
-   **Not this:** ``warnings.filterwarnings("ignore")``. In a loss, the warning means that the gradient stops there.
+   **Not this:** ``warnings.filterwarnings("ignore")``. Around a loss, this call means that the model learns nothing from it.
 """
 
 # %%
@@ -30,6 +30,9 @@ from torch.utils.data import DataLoader, Dataset
 # sphinx_gallery_start_ignore
 # isort: split
 import warnings
+
+import numpy as np
+from torch import nn
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -65,7 +68,7 @@ def _warned(call):
 _x = torch.ones(2)
 assert _warned(lambda: torch.tensor(_x, dtype=torch.float64)) == [message]
 assert _warned(lambda: torch.tensor(_x, requires_grad=True)) == [message]
-assert _warned(lambda: torch.tensor(torch.nn.Parameter(_x))) == [message]
+assert _warned(lambda: torch.tensor(nn.Parameter(_x))) == [message]
 assert _warned(lambda: _x.new_tensor(_x))[0].endswith(
     "rather than tensor.new_tensor(sourceTensor)."
 )
@@ -88,17 +91,21 @@ assert (
 #      - the tensor itself
 #    * - ``torch.tensor(labels, dtype=...)``, ``device=...``
 #      - ``labels.long()``, ``labels.to(device)``
-#    * - ``torch.tensor(loss)``, a line of ``forward``
+#    * - ``torch.tensor(loss)``, an activation in ``forward``
 #      - ``loss``: the gradient stops at the copy.
-#    * - ``torch.tensor(x)`` for lists and tensors
-#      - ``torch.as_tensor(x)``
+#    * - a target that the model computes, as in reinforcement learning
+#      - ``target.detach()``. Without it, the gradient goes through the target, too.
+#    * - ``nn.Parameter(torch.tensor(x))``, a snapshot of weights
+#      - ``x.detach().clone()``. Without the copy, both change in training.
+#    * - ``torch.tensor(x)``, where ``x`` is a list or a tensor
+#      - ``torch.as_tensor(x)``. It shares memory with a tensor, and with a NumPy array.
 #    * - a line of a library
-#      - You gave it a tensor, and it may expect a number: ``loss.item()``.
+#      - It may expect a number or a list: ``loss.item()`` for a log, ``labels.tolist()`` for labels.
 #
 # Why
 # ---
 # ``torch.tensor`` is for numbers, lists and arrays. For a tensor it does two things that you do not see in the line: it copies
-# the numbers, and the copy has no graph, so no gradient goes back through it. The other calls do one of the two, both or none:
+# the numbers, and the copy has no graph, so no gradient goes back through it. These calls do one of the two, both or none:
 
 import matplotlib.pyplot as plt
 
@@ -164,7 +171,7 @@ assert tokens.tolist() == [[4, 2, 7], [5, 9, 3]]
 
 # %%
 # ``tokens[index]`` shares memory with ``tokens``. If you write into the sample, take ``tokens[index].clone()``.
-# ``labels.long()`` returns ``labels`` itself if they have this type already.
+# ``labels.long()`` and ``labels.to(device)`` return ``labels`` itself if there is nothing to convert.
 #
 # **A new leaf** that gets its own gradient: ``x.detach().clone().requires_grad_()``.
 
@@ -175,6 +182,23 @@ print(leaf.grad[0])
 # sphinx_gallery_start_ignore
 assert labels.float().long().dtype == torch.int64
 assert torch.as_tensor([1, 2]).tolist() == [1, 2]
+_array = np.ones(2)
+_shared = torch.as_tensor(_array)
+_array[:] = 5
+assert _shared.tolist() == [5, 5]
+_start = torch.ones(2)
+_alias, _own = nn.Parameter(_start), nn.Parameter(_start.detach().clone())
+(_alias * _own).sum().backward()
+torch.optim.SGD([_alias], lr=0.5).step()
+assert _start.tolist() == [0.5, 0.5] and _own.tolist() == [1, 1]
+_model, _now, _next = nn.Linear(2, 1), torch.rand(4, 2), torch.rand(4, 2)
+_slopes = []
+with warnings.catch_warnings(action="ignore"):
+    for _as in (torch.tensor, torch.Tensor.detach, lambda target: target):
+        _loss = nn.functional.mse_loss(_model(_now), _as(0.9 * _model(_next)))
+        _slopes.append(torch.autograd.grad(_loss, _model.weight)[0])
+assert torch.equal(_slopes[0], _slopes[1])
+assert not torch.allclose(_slopes[0], _slopes[2])
 assert labels.long() is labels and labels.to("cpu") is labels
 _one = next(iter(DataLoader(tokens, batch_size=1)))
 assert _one.data_ptr() != tokens.data_ptr()
@@ -192,8 +216,8 @@ assert _warned(lambda: torch.tensor(torch.ones(()).item())) == []
 # %%
 # What not to do
 # --------------
-# **Do not hide the warning.** Here it points to a real mistake. The loss is copied out of the graph, and ``requires_grad=True``
-# lets ``backward`` run:
+# **Do not hide the warning.** This one points to a real mistake. The loss is copied out of the graph, and
+# ``requires_grad=True`` lets ``backward`` run:
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as caught:

@@ -90,7 +90,7 @@ for _call in (
 # Why
 # ---
 # On ``meta``, weights take no memory. Libraries build large models there, and put the weights in afterwards. What they did not
-# put in is still on ``meta``. List it (except plain attributes):
+# put in is still on ``meta``. This lists such parameters and buffers:
 
 
 def on_meta(model):
@@ -105,7 +105,7 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # sphinx_gallery_end_ignore
 
 # %%
-# The last frame of the traceback that is not PyTorch's tells the cause:
+# Look for your line in the traceback:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -118,12 +118,12 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #    * - the same, and only a buffer is listed
 #      - The buffer is not saved: see below.
 #    * - ``.to(device)`` after ``from_pretrained(..., device_map="auto")``, also in a trainer
-#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model, or give a ``device_map``
-#        with one device (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
+#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model, or load it with a ``device_map``
+#        of one device (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
 #    * - ``SentenceTransformer(...)`` in several threads
 #      - While one thread builds a model on ``meta``, the others do so, too. Load one after the other
 #        (`ogx#4635 <https://github.com/ogx-ai/ogx/issues/4635>`__).
-#    * - ``.cpu()`` or ``.numpy()`` in a script that converts weights
+#    * - ``.cpu()`` in a script that converts weights
 #      - Load the model with ``device_map="cpu"``.
 #
 # The fix
@@ -283,28 +283,16 @@ assert len(list(_tied.to_empty(device=device).parameters())) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights after it, here without ``assign``. Compute the buffers that the file does not have, and share weights again.
-# A forgotten buffer raises nothing (`transformers#45902 <https://github.com/huggingface/transformers/issues/45902>`__).
+# Load the weights after it. Compute the buffers that the file does not have, and share weights again. A forgotten buffer
+# raises nothing (`transformers#45902 <https://github.com/huggingface/transformers/issues/45902>`__).
 #
-# **Do not run a model that is on meta.** If the input is on the CPU, some layers, such as a linear layer without a bias or a
-# convolution, return whatever was in memory:
-
-layer = nn.Linear(4, 1, bias=False, device="meta")
-print(layer(torch.ones(8, 4)).device)
-
-# sphinx_gallery_start_ignore
-assert layer(torch.ones(8, 4)).device.type == "cpu"
-_conv = nn.Conv2d(3, 2, 3, device="meta")
-assert _conv(torch.ones(1, 3, 5, 5)).device.type == "cpu"
-# sphinx_gallery_end_ignore
-
-# %%
-# With an input on ``meta``, the result has only a shape:
+# **Do not move the input to meta instead.** The result has only a shape:
 
 # sphinx_gallery_start_ignore
 raised = []
 try:
     # sphinx_gallery_end_ignore
+    layer = nn.Linear(4, 1, device="meta")
     loss = layer(torch.ones(8, 4, device="meta")).mean()
     print(loss.item())
 # sphinx_gallery_start_ignore

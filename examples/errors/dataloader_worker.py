@@ -17,7 +17,7 @@ DataLoader worker (pid(s) 1234) exited unexpectedly
 .. in-short::
 
    A worker process ended. The lines above this message may say why. Under Windows and macOS the script often lacks
-   ``if __name__ == "__main__":``. If those lines say *Killed*, memory ran out.
+   ``if __name__ == "__main__":``. If those lines say *Killed*, memory probably ran out.
 
    .. code-block:: diff
 
@@ -124,16 +124,16 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *Can't pickle local object*, *Ran out of input*
 #      - Move a function to the top level: see below.
 #    * - *is killed by signal: Killed*, *Connection reset by peer*
-#      - Memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Do not keep all decoded images in the dataset.
+#      - Probably memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Load images in ``__getitem__``.
 #    * - *is killed by signal: Bus error*
-#      - Shared memory is full, in which batches travel. Start a container with ``--shm-size=8g`` or ``--ipc=host``
+#      - Probably shared memory is full, in which batches travel. Start a container with ``--shm-size=8g`` or ``--ipc=host``
 #        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
 #    * - *Caught KeyError in DataLoader worker process 0*
 #      - Your ``__getitem__`` raised: see below.
 #    * - *Cannot re-initialize CUDA in forked subprocess*
 #      - Leave the GPU to the training loop: see below.
 #    * - nothing, or *Segmentation fault*
-#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. A crash then prints its line.
+#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line.
 #
 # Why
 # ---
@@ -250,8 +250,8 @@ assert "local object" in raised[0] and "make_loader.<locals>.collate" in raised[
 # sphinx_gallery_end_ignore
 
 # %%
-# Under Windows, *EOFError: Ran out of input* follows: the worker's words, who got no pickle. The message to read is the one of
-# your program. Give the function a place at the top level of the file, and its data as arguments:
+# Under Windows, *EOFError: Ran out of input* follows, from the worker, which got no pickle. Read the message of your program.
+# Move the function to the top level of the file, and pass its data as arguments:
 
 from functools import partial
 
@@ -264,10 +264,7 @@ loader = DataLoader(range(4), batch_size=2, collate_fn=partial(collate, 10))
 print(*loader)
 
 # sphinx_gallery_start_ignore
-import io
 import pickle
-
-import torch
 
 assert pickle.loads(pickle.dumps(partial(collate, 10)))([1]) == [10]
 _said = []
@@ -276,23 +273,17 @@ try:
 except EOFError as error:
     _said.append(str(error))
 assert _said == ["Ran out of input"]
-try:
-    torch.load(io.BytesIO())
-except EOFError:
-    _said.append("torch.load")
-assert len(_said) == 2
 # sphinx_gallery_end_ignore
 
 # %%
 # - **A transform with a lambda**: write a function, or a class with ``__call__``.
 # - **An open file, a database, an h5py file** in the dataset: open it in ``__getitem__``, at the first call.
-# - **Ran out of input from pickle.load** is a different case: the file is empty. It was cut off when it was saved, or is still
-#   being written. (``torch.load`` raises an ``EOFError``, too.)
+# - **Ran out of input from pickle.load** in your own code is a different case: most often the file is empty.
 #
 # Caught KeyError in DataLoader worker process 0
 # ----------------------------------------------
-# The worker lives, and your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a filtered pandas
-# table, which keeps the old row labels:
+# Your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a filtered pandas table, which keeps the
+# old row labels:
 
 import pandas as pd
 from torch.utils.data import DataLoader, Dataset
@@ -397,8 +388,8 @@ assert last == (
 # %%
 # This site is built without a GPU. A hidden part makes PyTorch believe that the program used CUDA before it forked its workers.
 # The message is PyTorch's own. The lines above ``_lazy_init`` show which of your lines asked for the GPU: ``__getitem__``, a
-# ``collate_fn``, or a model that prepares the samples. *CUDA error: initialization error* is the same problem. Return tensors
-# on the CPU, and move whole batches in the training loop:
+# ``collate_fn``, or a model that prepares the samples. *CUDA error: initialization error* is often the same problem. Keep the
+# dataset's tensors on the CPU, and move whole batches in the training loop:
 
 
 class Images(Dataset):
@@ -429,7 +420,7 @@ folder.cleanup()
 
 # %%
 # - **Your own processes need the GPU**: start them with ``mp.get_context("spawn").Process(...)`` or ``mp.spawn``, below ``if
-#   __name__ == "__main__":``. ``set_start_method`` says *context has already been set* if another import came first.
+#   __name__ == "__main__":``. ``set_start_method`` says *context has already been set* if it was called before.
 # - **vLLM and other libraries** have a setting: ``VLLM_WORKER_MULTIPROC_METHOD=spawn`` (`FastChat#3507
 #   <https://github.com/lm-sys/FastChat/issues/3507>`__). Even ``torch.cuda.is_available()`` before the fork can be enough
 #   (`vllm#15681 <https://github.com/vllm-project/vllm/issues/15681>`__).
@@ -437,8 +428,7 @@ folder.cleanup()
 #
 # There appear to be leaked semaphore objects to clean up at shutdown
 # -------------------------------------------------------------------
-# Python says this for what a process that was ended from outside left behind. Here a program ends as it does when memory is
-# full:
+# Python says this for what a program left behind, for example when it was killed. Here one ends as it does when memory is full:
 
 import re
 import subprocess
@@ -459,8 +449,8 @@ assert ended.returncode == -9
 # sphinx_gallery_end_ignore
 
 # %%
-# So it is not the error: look above it for a traceback, *Killed* or *segmentation fault*. If your program ended as it should,
-# you can ignore it.
+# If your program failed, look above this line for a traceback, *Killed* or *segmentation fault*. If it ended as it should, you
+# can ignore it.
 #
 # See also
 # --------

@@ -17,8 +17,9 @@ Expected to have finished reduction in the prior iteration before starting a new
 
 .. in-short::
 
-   ``DistributedDataParallel`` (DDP) waits for one gradient of each parameter, and in the last step some parameters got none.
-   Take unused layers out of the model, or freeze them before you wrap it.
+   ``DistributedDataParallel`` (DDP) waits for a gradient of each parameter that requires one, and in the last step some
+   parameters got none. Use these layers in the loss. If you do not want to train them, take them out of the model, or freeze
+   them before you wrap it.
 
    .. code-block:: diff
 
@@ -32,7 +33,7 @@ Expected to have finished reduction in the prior iteration before starting a new
 # %%
 # The code that raises it
 # -----------------------
-# This page runs one process on a CPU. If one of several left a layer out, only that one raises. The others end with a timeout.
+# In one process on a CPU:
 
 import torch
 import torch.distributed as dist
@@ -44,8 +45,10 @@ from torch.nn.parallel import DistributedDataParallel
 import os
 import tempfile
 import warnings
+from functools import partial
 
 from torch.nn.parallel import DataParallel
+from torch.utils.checkpoint import checkpoint as _checkpoint
 
 try:
     # sphinx_gallery_end_ignore
@@ -78,12 +81,12 @@ assert "did not receive grad for rank 0: 2 3" in message
 # - *prior iteration*: the mistake is in the step before. The second ``forward`` raised.
 # - ``2 3``: positions in the list of the parameters that require a gradient, on this process.
 # - Lightning says the same in its words: *It looks like your LightningModule has parameters that were not used in producing the
-#   loss returned by training_step*. Its ``strategy="ddp_find_unused_parameters_true"`` is the *Not this* of the box.
+#   loss returned by training_step*.
 #
 # How to find them
 # ----------------
-# Take one step without DDP, with the same loss, and print which parameters have no gradient.
-# Or set ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the message has the names.
+# Take one step without DDP, with the same loss, and print which parameters have no gradient. Or set
+# ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the message has the names.
 
 net = Net()
 net(torch.rand(8, 3)).sum().backward()
@@ -106,6 +109,12 @@ def _says(net, *inputs, steps=3, **options):
     return ""
 
 
+class CutOff(Net):
+    def forward(self, x):
+        hidden = _checkpoint(self.body, x, use_reentrant=True)
+        return self.head(hidden) + self.old_head(hidden).sum()
+
+
 class TwoOutputs(Net):
     def forward(self, x):
         return self.head(self.body(x)), self.old_head(self.body(x))
@@ -113,6 +122,8 @@ class TwoOutputs(Net):
 
 _one = torch.rand(8, 3)
 assert _says(Net(), _one, steps=1) == ""  # the last step of a run is silent
+with warnings.catch_warnings(action="ignore"):
+    assert "for rank 0: 0 1" in _says(CutOff(), _one)
 # the position counts only what requires a gradient
 _net = Net()
 _net.body.requires_grad_(False)
@@ -157,7 +168,10 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # %%
 # The fix
 # -------
-# **The layer is never used**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
+# **You want to train the layer**: ``forward`` forgot it, or a ``detach`` or :ref:`a checkpoint
+# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off, as with LoRA. Fix that line.
+#
+# **You do not need the layer**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
 # nothing: DDP made its list when it wrapped the model.
 
 net = Net()
@@ -167,13 +181,13 @@ for x in torch.rand(2, 8, 3):
     model(x).sum().backward()
 
 # %%
-# **An output is not in the loss**: do not call the layers that only this output needs, and freeze them, or add the output to
-# the loss with a weight of 0.
+# **An output is not in the loss**: freeze the layers that only this output needs, also before you wrap the model.
 #
 # **A backward stopped half-way**, for example with *out of memory*, and your loop went on: end the run there.
 #
 # **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for. In
-# Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``.
+# Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``. Use it
+# only if you expect the names in ``unused``.
 
 
 class Branches(nn.Module):
@@ -190,6 +204,19 @@ for expert in (0, 1, 0):
     model(torch.rand(8, 3), expert).sum().backward()
 
 # sphinx_gallery_start_ignore
+_wrapped, _plain = Branches(), Branches()
+_plain.load_state_dict(_wrapped.state_dict())
+_model = DistributedDataParallel(_wrapped, find_unused_parameters=True)
+for expert in (0, 1, 0):
+    for _each in (_model, _plain):
+        _each(_one, expert).square().sum().backward()
+assert all(
+    torch.allclose(one.grad, two.grad)
+    for one, two in zip(_wrapped.parameters(), _plain.parameters(), strict=True)
+)
+_net = TwoOutputs()
+_net.old_head.requires_grad_(False)
+assert _says(_net, _one) == "" and _net.head.weight.grad is not None
 assert _says(Net(), _one, find_unused_parameters=True) == ""
 assert _says(Branches(), _one, 0).startswith("Expected to have finished reduction")
 
@@ -200,14 +227,6 @@ assert _says(_net, _one, find_unused_parameters=True) == ""
 assert all(p.grad is None for p in _net.old_head.parameters())
 
 
-class NotReturned(Net):
-    def forward(self, x):
-        x = self.body(x)
-        self.old_head(x)
-        return self.head(x)
-
-
-assert "for rank 0: 2 3" in _says(NotReturned(), _one)
 # a backward that fails, and a loop that goes on
 _net = Branches()
 _net.experts = _net.experts[:1]
@@ -221,22 +240,13 @@ for _ in range(2):
     _handle.remove()
 assert len(_said) == 2 and _said[0] == "division by zero"
 assert _said[1].startswith("Expected to have finished reduction")
-
-
-class ZeroWeight(Net):
-    def forward(self, x):
-        x = self.body(x)
-        return self.head(x) + 0 * self.old_head(x).sum()
-
-
-assert _says(ZeroWeight(), _one) == ""
 # sphinx_gallery_end_ignore
 
 # %%
 # Marked as ready twice
 # ---------------------
-# The opposite: a gradient comes twice in one step. It is ``backward`` that raises, and often the cause is a checkpoint with
-# ``use_reentrant=True``, together with ``find_unused_parameters=True``, or of one layer twice:
+# A gradient comes twice in one step, and ``backward`` raises. Often the cause is a checkpoint with ``use_reentrant=True``,
+# together with ``find_unused_parameters=True``, or of one layer twice:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -345,8 +355,8 @@ assert _reductions == [0]  # no average, if the wrapper was not called
 #
 # got mixed torch.Tensor and DTensor
 # ----------------------------------
-# With ``fully_shard`` (FSDP2) a weight is a ``DTensor``, cut into parts, except while its module's ``forward`` and backward
-# run. This line uses it outside:
+# ``fully_shard`` (FSDP2) makes each weight a ``DTensor``, cut into parts. ``forward`` puts the parts together. This line uses a
+# weight outside of it:
 
 from torch.distributed.fsdp import fully_shard
 
@@ -375,10 +385,12 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# Look at the last line of the traceback that is not PyTorch's. If it is in a loss or a trainer, call the module instead of
-# taking its weight: ``net(x)``. To read a weight, as for a log or a norm, take ``net.head.weight.full_tensor()``, on all
-# processes. If it is in a library's ``forward``, the library called a part of the model without the ``forward`` around it:
-# register that method with ``torch.distributed.fsdp.register_fsdp_forward_method``.
+# - **In a loss or a trainer**: compute this in the ``forward`` of the module that has the weight. To read a weight, as for a
+#   log, take ``net.head.weight.full_tensor()``, on all processes.
+# - **In optimizer.step() or clip_grad_norm_**: you sharded some layers only. Call ``fully_shard`` on the whole model as well,
+#   before you make the optimizer.
+# - **In another method**, such as ``generate``: register it with
+#   ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
 
 net(torch.rand(8, 3)).sum().backward()
 print("head.weight:", net.head.weight.full_tensor().shape)
@@ -402,6 +414,23 @@ assert _said == [True]
 register_fsdp_forward_method(_net, "generate")
 _net.generate(_one).sum().backward()
 assert _net.head.weight.grad.full_tensor().any()
+_mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+for _whole in (False, True):  # only the body, or the rest as well
+    _net, _said = Net(), []
+    _net.old_head.requires_grad_(False)
+    fully_shard(_net.body, mesh=_mesh)
+    if _whole:
+        fully_shard(_net, mesh=_mesh)
+    _net(_one).sum().backward()
+    for _call in (
+        torch.optim.AdamW(_net.parameters(), foreach=True).step,
+        partial(nn.utils.clip_grad_norm_, _net.parameters(), 1.0),
+    ):
+        try:
+            _call()
+        except RuntimeError as error:
+            _said.append("got mixed torch.Tensor and DTensor" in str(error))
+    assert _said == ([] if _whole else [True, True])
 # sphinx_gallery_end_ignore
 
 # %%
@@ -436,17 +465,10 @@ _alone = nn.Conv2d(1, 6, 5)
 _alone.load_state_dict(model.module.state_dict())
 _alone(images).square().sum().backward()
 assert torch.allclose(_grad, _alone.weight.grad)
-_depthwise = nn.Conv2d(4, 4, 3, groups=4)
-_depthwise(
-    torch.ones(2, 4, 8, 8).to(memory_format=torch.channels_last)
-).sum().backward()
-assert _depthwise.weight.grad.stride() != _depthwise.weight.stride()
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradients are right: DDP copies them once more. The strides differ where the size is 1, so each number is at the same
-# place. You can leave it so. Or make the input contiguous before that layer: ``x.contiguous()``. Kernels of 1 × 1 and depthwise
-# convolutions are the usual ones.
+# The gradients are right: DDP copies them once more. You can leave it so.
 #
 # **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out. In each step
 # DDP searches the graph for nothing:
@@ -475,7 +497,7 @@ dist.destroy_process_group()
 #
 # AccumulateGrad node's stream does not match
 # -------------------------------------------
-# A warning on a GPU. It goes on with needless synchronization and with CUDA graphs, and says nothing of wrong gradients:
+# A warning on a GPU:
 #
 # .. quoted-message:: https://github.com/awslabs/keys_values/issues/88
 #
@@ -486,7 +508,7 @@ dist.destroy_process_group()
 #
 # ChildFailedError and CalledProcessError
 # ---------------------------------------
-# ``torchrun`` and ``accelerate launch`` start your program and end with an error of their own if it fails. The cause stands
+# ``torchrun`` and ``accelerate launch`` start your program and end with an error of their own if it fails. The cause is printed
 # *above* their traceback. Here the second of two processes fails:
 
 import subprocess
@@ -526,9 +548,8 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 # sphinx_gallery_end_ignore
 
 # %%
-# Search the log from its *beginning* for the first ``Traceback``, and within it for the last line. With several processes, take
-# the one that *Root Cause (first observed failure)* names: others often fail later, because they wait for it. Without a
-# traceback, the exit code helps:
+# Search the log from its *beginning* for the first ``Traceback``, and read its last line. *Root Cause (first observed failure)*
+# names the process that was seen to fail first. Without a traceback, the exit code helps:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -537,23 +558,18 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 #    * - exit code
 #      - what it means
 #    * - 1
-#      - An error of Python. Its traceback is above.
+#      - Most often an error of Python. Its traceback is above.
 #    * - -9
-#      - The system killed it: main memory ran out. Fewer workers, or load the model once.
+#      - It was killed, most often because main memory ran out. Fewer workers, or load the model once.
 #    * - -11, -6
-#      - A crash outside of Python. Run with ``python -X faulthandler``.
+#      - A crash outside of Python, or a timeout of NCCL. Set ``PYTHONFAULTHANDLER=1`` to see the line.
 #    * - -15
-#      - The launcher ended it, because another process had failed.
+#      - It was ended from outside, most often by the launcher, because another process had failed.
 #    * - 2
-#      - Wrong arguments, or no such file. The line above says which.
+#      - Often wrong arguments, or no such file. A line above says which.
 #
 # ``accelerate launch`` with one process says *subprocess.CalledProcessError: Command … returned non-zero exit status 1*, and
-# means the same. If the log has no traceback at all, run the program without the launcher: ``python train.py``.
-#
-# What not to do
-# --------------
-# **Silence it first.** Switch ``find_unused_parameters=True`` on only if you expect the names in ``unused``. A forgotten layer
-# raises nothing then, and learns nothing.
+# means the same.
 #
 # See also
 # --------

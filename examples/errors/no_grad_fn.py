@@ -58,12 +58,11 @@ assert raised == [message.replace("element 0", "element 1")]
 # sphinx_gallery_end_ignore
 
 # %%
-# If you pass several losses in one call, *element 1* is the second of them. Very early versions say *element 0 of variables
-# does not require grad*.
+# If you pass several losses in one call, *element 1* is the second of them.
 #
 # Why
 # ---
-# An operation is recorded if recording is on, if an input requires a gradient, and if its result can have one. The result of
+# An operation is recorded only if recording is on, an input requires a gradient, and its result can have one. The result of
 # ``argmax`` cannot: it is a position, which jumps from one integer to the next. What is computed from it alone has no history
 # either.
 #
@@ -80,7 +79,7 @@ assert raised == [message.replace("element 0", "element 1")]
 #    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
 #      - the forward pass, as below
 #    * - ``backward`` of a custom Function, or a backward hook
-#      - nothing is recorded there: see the fix for a Function
+#      - recording is off there, as a rule: see the fix for a Function
 #    * - a ``closure`` that a custom optimizer's ``step()`` calls
 #      - that ``step`` runs without recording: as in a Function
 #    * - a warning of ``checkpoint.py`` before it
@@ -132,6 +131,9 @@ with torch.inference_mode():
 assert _raises(torch.no_grad()(_loss)) and _raises(torch.inference_mode()(_loss))
 model.requires_grad_(False)
 assert _raises(_loss)
+_wanted = inputs.clone().requires_grad_()
+nn.functional.cross_entropy(model(_wanted), labels).backward()
+assert _wanted.grad.any() and model.weight.grad is None
 model.requires_grad_(True)
 assert not _raises(_loss)
 assert not _raises(lambda: _loss(nn.Sequential(model, nn.BatchNorm1d(3)).eval()))
@@ -150,7 +152,9 @@ model.zero_grad()
 #
 # The fix
 # -------
-# Compute the loss from tensors that require a gradient, with operations that have a derivative.
+# **A frozen model, or recording that is off.** Call ``requires_grad_(True)`` on the layers that you train, before you make the
+# optimizer, and move the forward pass out of ``no_grad``. For the gradient of an input, call ``inputs.requires_grad_()`` before
+# the forward pass.
 #
 # **A choice in between.** The results of ``argmax``, ``>``, ``==`` and ``long()`` have no history. Compute the loss from the
 # scores. The accuracy is for the log.
@@ -218,11 +222,10 @@ for _output in (output, checkpoint(model, _input, use_reentrant=True)):
 # sphinx_gallery_end_ignore
 
 # %%
-# If you cannot change that call, let the input of the checkpoint require a gradient. In Hugging Face models,
-# ``model.enable_input_require_grads()`` does that.
+# If you cannot change that call, ``model.enable_input_require_grads()`` of Hugging Face lets the input require a gradient.
 #
-# **Inside of a Function,** a backward hook, or an optimizer's ``step``, recording is off. If you need a gradient there, switch
-# it on:
+# **Inside of a Function's backward,** a backward hook, or an optimizer's ``step``, recording is off, as a rule. If you need a
+# gradient there, switch it on:
 
 
 class Recomputed(torch.autograd.Function):

@@ -17,7 +17,8 @@ Expected more than 1 value per channel when training, got input size torch.Size(
       - loader = DataLoader(samples, batch_size=4)
       + loader = DataLoader(samples, batch_size=4, drop_last=True)
 
-   **Not this:** ``model.eval()`` during training. Batch norm then no longer uses the batch's own mean and spread, in any batch.
+   **Not this:** ``model.eval()`` while you train all layers. Batch norm then uses its running statistics, and no longer
+   updates them.
 """
 
 # %%
@@ -77,7 +78,7 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
 # value itself, so every input and its gradient would become 0. PyTorch raises instead.
 #
-# Two values are not much better: if they differ by 0.1 or more, they become nearly +1 and −1, whatever they are.
+# Two values are not much better: most pairs become nearly +1 and −1.
 
 import matplotlib.pyplot as plt
 
@@ -130,6 +131,7 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # - **When the model is built** (the frame is in ``__init__``): some models run one image to count features or strides. Call
 #   ``eval()`` before that and ``train()`` after it.
 # - **In validation or when you use the model** (the frame is a line of your validation): ``model.eval()``. Keep all samples.
+# - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
 # - **Only one sample fits in memory**: ``nn.LayerNorm`` and ``nn.GroupNorm`` compute within one sample. A group of
 #   ``GroupNorm`` needs more than one value, too: two channels, for example. Gradient accumulation does not help, as each
 #   forward pass still gets one sample.
@@ -139,6 +141,15 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # each sample.
 
 # sphinx_gallery_start_ignore
+_fine = nn.ModuleDict({"backbone": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
+_fine["backbone"].requires_grad_(False)
+assert raises(_fine.train()["backbone"], 1, 4)
+_fine["backbone"].eval()
+_fine["head"](_fine["backbone"](torch.rand(1, 4))).sum().backward()
+assert _fine["head"].weight.grad.any()
+_norm, _kept = nn.BatchNorm1d(4).eval(), torch.zeros(4)
+assert torch.allclose(_norm(samples[:, :1].expand(9, 4)), samples[:, :1].expand(9, 4))
+assert torch.equal(_norm.running_mean, _kept)
 _pooled = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3))
 assert raises(_pooled, 1, 3, 8, 8) and _pooled.eval()(torch.ones(1, 3, 8, 8)).sum() > 0
 said = []

@@ -10,8 +10,8 @@ Error(s) in loading state_dict for Net:
 
 .. in-short::
 
-   Most often the names or shapes in the file are not those of the model. Compare the two lists. If all names in the file begin
-   with the same word, such as ``module.`` of ``DataParallel``, take it off.
+   Most often the names or shapes in the file are not those of the model. Compare the two lists. If the names in the file have
+   one more word in front, such as ``module.`` of ``DataParallel``, take it off.
 
    .. code-block:: diff
 
@@ -112,8 +112,8 @@ assert number == [0, 4]
 # The fix
 # -------
 # **A wrapper's word**: take it off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``.
-# This also leaves ``n_averaged`` out. For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``. If only the
-# model's names have the word, load into ``model.module``.
+# This also leaves out ``n_averaged``, which only further averaging needs. For a model from ``torch.compile`` it is
+# ``model._orig_mod.state_dict()``. If only the model's names have the word, load into ``model.module``.
 
 saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
