@@ -108,14 +108,15 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 
 # %%
 # Each operation saves what its derivative needs: ``exp`` its result, ``x**2`` its input, ``10 * x`` neither. So a ReLU with
-# ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if no other layer has used the result
-# before. It raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
+# ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if nothing else uses the result. It raises
+# after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
 #
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
 # ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. A write to a part, as in ``gate[0] = 0`` or
-# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it.
+# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it. A loop that fills a tensor and reads it again can collect
+# the parts in a list: ``torch.stack(parts)``.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
@@ -159,6 +160,22 @@ assert not _raises(_parts, True)
 layer.weight.grad = _kept
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
+
+
+def _filled(stack):
+    parts, whole = [x[0]], torch.zeros(4, 3)
+    whole[0] = x[0]
+    factor = torch.ones(3, requires_grad=True)
+    for i in range(3):
+        if stack:
+            parts.append(torch.sin(parts[i] * factor))
+        else:
+            whole[i + 1] = torch.sin(whole[i] * factor)
+    return (torch.stack(parts) if stack else whole).sum()
+
+
+assert _raises(_filled, False) and not _raises(_filled, True)
+assert torch.allclose(_filled(True), _filled(False))
 # sphinx_gallery_end_ignore
 
 # %%
