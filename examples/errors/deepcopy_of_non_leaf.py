@@ -283,8 +283,9 @@ for _layer in _old:
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1`` or ``nn.Parameter(w).cuda()``: make the
-# result a parameter. Detached, it would never learn. If it is computed from other parameters, compute it in ``forward``.
+# **A tensor computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1`` or ``nn.Parameter(w).cuda()``: put
+# ``nn.Parameter`` around the result. Detached, it would never learn. If it is computed from other parameters, compute it in
+# ``forward``.
 
 scale = nn.Parameter(torch.randn(3) * 0.1)
 print("copied:", torch.equal(copy.deepcopy(scale), scale))

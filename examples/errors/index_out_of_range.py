@@ -159,7 +159,7 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 # - **Labels from 1**: subtract 1.
 # - **A dataset of your own with more classes**: give the last layer an output for each, with the background or *unknown*.
 # - **Two classes and one output** (*Target 1 is out of bounds*): give the last layer two outputs.
-# - **Masks with 255**: ``ignore_index=255`` for a border, ``(mask > 127).long()`` for a mask in black and white.
+# - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
 # - **A negative mark** such as −1 for *no label*: set ``ignore_index=-1``. The default is −100.
 
 print("labels from 0:", (labels - 1).tolist())

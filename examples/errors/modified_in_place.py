@@ -115,8 +115,8 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
 # ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. A write to a part, as in ``gate[0] = 0`` or
-# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it. A loop that fills a tensor and reads it again can collect
-# the parts in a list: ``torch.stack(parts)``.
+# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it. A loop that fills a tensor and reads it again can
+# collect the parts in a list: ``torch.stack(parts)``.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
