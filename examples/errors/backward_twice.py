@@ -176,10 +176,10 @@ assert raised == 4 * [message] and torch.allclose(_x.grad, 2 * _x.detach().cos()
 
 # %%
 # Does the traceback end in the ``closure`` of ``LBFGS``? It runs several times in a step: compute the loss inside of it. Does
-# it end in a call of ``grad`` or ``backward`` inside of a custom Function? Then that Function keeps a graph, as reversible
-# layers do (`RevTorch#7 <https://github.com/RobinBruegger/RevTorch/issues/7>`__), and serves one backward: pass
-# ``retain_graph=True`` to that call. A trainer calls your ``training_step`` once a batch, so look at what the model keeps on
-# ``self``.
+# it end in a call of ``grad`` or ``backward`` inside of a custom Function? Then that Function may keep a graph, as reversible
+# layers do (`RevTorch#7 <https://github.com/RobinBruegger/RevTorch/issues/7>`__): pass ``retain_graph=True`` to that call. A
+# trainer calls your ``training_step`` once a batch, so look at what the model keeps on
+# ``self``. In a notebook, run the cell that computes the loss again, too.
 #
 # Nothing else found? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass
 # that created the node.

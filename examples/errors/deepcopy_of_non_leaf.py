@@ -106,7 +106,7 @@ assert _copies({"prediction": model(x).detach()})
 #    * - your ``deepcopy(model)``, after a batch
 #      - ``forward`` keeps an output: store it detached, or set the attribute to ``None``.
 #    * - ``ModelEMA``, ``AveragedModel``, before any batch
-#      - ``__init__`` computes a tensor: see below. Or it runs a batch through the model: put ``torch.no_grad()`` around that.
+#      - ``__init__`` computes a weight: see below. Or it runs a batch through the model: put ``torch.no_grad()`` around that.
 #    * - a library that hooks a layer, such as ``BYOL``
 #      - The hook keeps the output. Clear what it keeps before the copy. Detached in the hook, it could not train the layer.
 #    * - a metric that copies its inputs
@@ -128,8 +128,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries, but into no hook and no other
-# object:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not look into hooks or
+# other objects:
 
 
 def computed(value, name):
@@ -283,7 +283,7 @@ for _layer in _old:
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1`` or ``nn.Parameter(w).cuda()``: put
+# **A weight computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1`` or ``nn.Parameter(w).cuda()``: put
 # ``nn.Parameter`` around the result. Detached, it would never learn. If it is computed from other parameters, compute it in
 # ``forward``.
 
@@ -382,5 +382,4 @@ assert len(raised) == 1 and raised[0].startswith(_words)
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what is a leaf, and what is not.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a kept tensor keeps alive.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker may return.
-# - In PyTorch's reference: `Module.load_state_dict
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict>`__.
+# - In PyTorch's reference: `Tensor.detach <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__.

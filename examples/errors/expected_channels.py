@@ -16,7 +16,7 @@ Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to hav
 .. in-short::
 
    The convolution was made for 3 channels, and your input has 1: gray images. Make the layer for 1 channel. If the network is
-   trained, repeat the gray channel instead: ``images.expand(-1, 3, -1, -1)``. For images that are too small :ref:`see below
+   trained, repeat the gray channel instead: ``images.repeat_interleave(3, dim=-3)``. Are images too small? :ref:`See below
    <too-small>`.
 
    .. code-block:: diff
@@ -86,12 +86,13 @@ assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _says(
 # the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
-# - **3, and the layer expects 1**: color images. Take ``images.mean(dim=1, keepdim=True)``, or open them with ``convert("L")``.
-# - **4, and the layer expects 3**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
-# - **28, 224, 640**: a height. The channels are last, as in images from NumPy.
+# - **3, and the layer expects 1**: color images. Open them with ``convert("L")``, or take ``images.mean(dim=-3, keepdim=True)``
+#   before the layer.
+# - **4, and the layer expects 3**: PNG images with transparency. Open them with ``convert("RGB")``.
+# - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV (whose colors are BGR).
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, in a layer inside the network** (the frame is a line of ``forward``): often the output channels of the
-#   layer before. Make this layer for that number. After ``torch.cat`` it is the sum of two.
+# - **A different number, in a layer inside the network**: often the output channels of the layer before. Make this layer for
+#   that number. After ``torch.cat`` it is the sum of two.
 # - **16 or 8 instead of 4, in a model of diffusion**: the latents are those of a different model. Change that part, not the
 #   layer.
 #
@@ -141,17 +142,20 @@ assert conv(images).shape == (1, 6, 24, 24)
 # each of its three channels. Channels that are last move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
-print(tuple(trained(images.expand(-1, 3, -1, -1)).shape))
+print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
 print(tuple(trained(photo.permute(2, 0, 1)).shape))
 
 # sphinx_gallery_start_ignore
 _gray = torch.rand(2, 1, 28, 28)
 _summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
-assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
-assert trained(_gray[0].expand(3, -1, -1)).shape == (6, 24, 24)
+_repeated = trained(_gray.repeat_interleave(3, dim=-3))
+assert torch.allclose(_summed, _repeated, atol=1e-5)
+_single = trained(_gray[0].repeat_interleave(3, dim=-3))
+assert torch.allclose(_single, _repeated[0], atol=1e-5)
 _color = torch.rand(2, 3, 28, 28)
 assert "to have 1 channels, but got 3 channels" in _says(lambda: conv(_color))
-assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
+assert conv(_color.mean(dim=-3, keepdim=True)).shape == (2, 6, 24, 24)
+assert conv(_color[0].mean(dim=-3, keepdim=True)).shape == (6, 24, 24)
 assert "to have 3 channels, but got 60 channels" in _says(lambda: trained(photo))
 assert trained(torch.rand(2, 28, 28, 3).permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore

@@ -79,7 +79,7 @@ assert words.max() == embedding.num_embeddings == 10
 # sphinx_gallery_end_ignore
 
 # %%
-# Who says what, and where to look. On a GPU the line in the traceback may be the wrong one:
+# The message tells where to look. On a GPU the line in the traceback may be the wrong one:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -112,7 +112,7 @@ assert words.max() == embedding.num_embeddings == 10
 # - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. Users from 1 to 100 need 101 rows.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
 #   ``nn.Embedding`` would lose the trained rows.
-# - **Longer than the positions**: cut the sequence. The table has one row for each place in it.
+# - **Longer than the positions**: cut the sequence.
 # - **Negative words**, such as −100 from labels: put the index of the padding in their place.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
@@ -183,7 +183,7 @@ assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
 #
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line. Read the lines above the traceback:
+# A GPU works while Python is already at a later line, and other CUDA calls then fail, too. Read the lines above the traceback:
 # ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` is a label (as in `this report
 # <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). The table above has the others.
 #

@@ -10,7 +10,7 @@ one of the variables needed for gradient computation has been modified by an inp
 .. in-short::
 
    Backward needs a tensor that the forward pass saved, and something has written to that tensor since. Let the write make a
-   new tensor, or let it happen after ``backward()``.
+   new tensor. If it is the ``optimizer.step()`` of another network, compute your loss after it.
 
    .. code-block:: diff
 
@@ -243,7 +243,7 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # %%
 # The shape ``[3, 1]`` is the critic's weight transposed. It is at version 2, because its initialization was the first write.
 #
-# Compute the second loss after the step:
+# Compute the second loss after the step. A step that comes after both backwards would train the critic for the generator:
 
 optimizer.zero_grad()
 critic(fake.detach()).mean().backward()
@@ -254,6 +254,11 @@ print("fake.grad:", fake.grad[0])
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
+critic.zero_grad()
+critic(fake.detach()).mean().backward()
+_alone = critic.weight.grad.clone()
+(-critic(fake).mean()).backward()  # without a step in between
+assert _alone.any() and not critic.weight.grad.any()  # the two cancel out
 # sphinx_gallery_end_ignore
 
 # %%
