@@ -134,6 +134,11 @@ def _used_before():
     return hidden.square() + nn.ReLU(inplace=True)(hidden)
 
 
+def _used_after(inplace):
+    hidden = layer(x) - 10
+    return (nn.ReLU(inplace)(hidden) + hidden).sum()
+
+
 with torch.random.fork_rng():
     _fine = [nn.Linear(4, 4), nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4), nn.GELU()]
     _fine += [lambda x: 10 * x, torch.square]
@@ -141,6 +146,7 @@ with torch.random.fork_rng():
     assert not any(_raises(_relu_after, operation) for operation in _fine)
     assert all(_raises(_relu_after, it) for it in [*_saving, nn.Softmax(-1)])
 assert _raises(_used_before)
+assert _used_after(False) < 0 and _used_after(True) == 0  # silently another number
 
 
 def _parts(copy):
@@ -241,7 +247,7 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# The shape ``[3, 1]`` is the critic's weight transposed. It is at version 2, because its initialization was the first write.
+# The shape ``[3, 1]`` is the critic's weight transposed.
 #
 # Compute the second loss after the step. A step that comes after both backwards would train the critic for the generator:
 
