@@ -121,6 +121,12 @@ print(tuple(embedding(words).shape))
 
 # sphinx_gallery_start_ignore
 assert embedding(words).shape == (1, 3, 4)
+_users = torch.arange(1, 101)
+assert says(lambda: nn.Embedding(100, 4)(_users)) == f"IndexError: {message}"
+assert says(lambda: nn.Embedding(int(_users.max()) + 1, 4)(_users)) == "nothing"
+_labels = torch.tensor([[4, -100]])
+assert says(lambda: embedding(_labels)) == f"IndexError: {message}"
+assert says(lambda: embedding(_labels.masked_fill(_labels < 0, 0))) == "nothing"
 # sphinx_gallery_end_ignore
 
 # %%
