@@ -10,7 +10,8 @@ Only Tensors created explicitly by the user (graph leaves) support the deepcopy 
 .. in-short::
 
    The model keeps a computed tensor, mostly an output of a layer that ``forward`` stored in an attribute. A computed tensor
-   cannot be copied with its graph. Store it detached.
+   cannot be copied with its graph. If you only look at it, store it detached. If a loss uses it, set the attribute to ``None``
+   once the loss is computed.
 
    .. code-block:: diff
 
@@ -103,14 +104,13 @@ assert _copies({"prediction": model(x).detach()})
 #    * - the frame
 #      - cause and fix
 #    * - your ``deepcopy(model)``, after a batch
-#      - ``forward`` keeps an output: store it detached.
+#      - ``forward`` keeps an output: store it detached, or set the attribute to ``None``.
 #    * - ``ModelEMA``, ``AveragedModel``, before any batch
-#      - ``__init__`` computes a weight: make it a parameter. Or it runs a batch through the model: put
-#        ``torch.no_grad()`` around that.
+#      - ``__init__`` computes a weight: see below. Or it runs a batch through the model: put ``torch.no_grad()`` around that.
 #    * - a library that hooks a layer, such as ``BYOL``
-#      - The hook keeps the output. Clear what it keeps, or detach in the hook.
-#    * - a transform or a metric that copies its inputs
-#      - An output of the model is copied alone: ``y.detach()``.
+#      - The hook keeps the output. Clear what it keeps before the copy. Detached in the hook, it could not train the layer.
+#    * - a metric that copies its inputs
+#      - An output of the model is copied alone: give it ``y.detach()``.
 #
 # Why
 # ---
@@ -128,8 +128,8 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not see a tensor that a
-# hook keeps:
+# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not look into hooks or
+# other objects:
 
 
 def computed(value, name):
@@ -180,9 +180,12 @@ class _Hook:
 
 
 _hooked = nn.Linear(3, 2)
-_hooked.register_forward_hook(_Hook())
+_hook = _Hook()
+_hooked.register_forward_hook(_hook)
 _hooked(x)
 assert not _copies(_hooked) and not list(computed_tensors(_hooked))
+_hook.output = None
+assert _copies(_hooked)
 _names = {
     "attribute": "0.last",
     "list": "0.seen[0]",
@@ -200,7 +203,7 @@ for _keep, _name in _names.items():
 # %%
 # The fix
 # -------
-# **The attribute is there to be looked at:** store it detached. The graph is no longer kept alive between the steps either.
+# **The attribute is only there to be looked at:** store it detached.
 
 
 class Net(nn.Module):
@@ -227,58 +230,69 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# **A weight computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1``: make it a parameter. Detached, it
-# would never learn.
+# **A loss uses the attribute, or the class is not yours:** once the loss is computed, set the attribute to ``None``. That
+# is safe if the next ``forward`` stores a new tensor. Empty a list with ``clear()``.
+
+model.features = None
+best = copy.deepcopy(model)
+print("copied:", torch.equal(best(x), model(x)))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(best(x), model(x)) and best.head.bias is not model.head.bias
+_seen = _Keeper("list")
+_seen(x)
+assert not _copies(_seen)
+_seen.seen.clear()
+assert _copies(_seen)
+# sphinx_gallery_end_ignore
+
+# %%
+# The same helps for the ``weight`` of a layer under ``nn.utils.weight_norm``, ``nn.utils.spectral_norm`` or ``nn.utils.prune``,
+# which compute it again in each forward:
+
+from torch.nn.utils import prune
+
+layer = prune.l1_unstructured(nn.Linear(3, 2), "weight", amount=0.5)
+layer.weight = None
+twin = copy.deepcopy(layer)
+print("copied:", torch.equal(twin(x), layer(x)))
+
+# sphinx_gallery_start_ignore
+import warnings
+
+assert torch.equal(twin(x), layer(x)) and twin.weight.eq(0).sum() == 3
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _old = [
+        nn.utils.weight_norm(nn.Linear(3, 2)),
+        nn.utils.weight_norm(nn.LSTM(3, 2), "weight_hh_l0"),
+    ]
+    _old += [nn.utils.spectral_norm(nn.Linear(3, 2)), nn.Sequential(layer)]
+for _layer in _old:
+    _layer(x)
+    assert not _copies(_layer)
+    for _name in ("weight", "weight_hh_l0"):
+        if hasattr(_layer, _name):
+            setattr(_layer, _name, None)
+    if _layer is _old[-1]:
+        layer.weight = None
+    _layer = copy.deepcopy(_layer).eval()
+    _out = _layer(x)
+    (_out[0] if isinstance(_out, tuple) else _out).sum().backward()
+    assert all(p.grad is not None for p in _layer.parameters())
+# sphinx_gallery_end_ignore
+
+# %%
+# **A weight computed in** ``__init__``, such as ``torch.randn(3, requires_grad=True) * 0.1`` or ``nn.Parameter(w).cuda()``: put
+# ``nn.Parameter`` around the result. Detached, it would never learn. If it is computed from other parameters, compute it in
+# ``forward``.
 
 scale = nn.Parameter(torch.randn(3) * 0.1)
 print("copied:", torch.equal(copy.deepcopy(scale), scale))
 
 # sphinx_gallery_start_ignore
 assert copy.deepcopy(scale).requires_grad and copy.deepcopy(scale) is not scale
-# sphinx_gallery_end_ignore
-
-# %%
-# **The model is not yours to change:** copy its state dict into a new one. Other attributes, and buffers with
-# ``persistent=False``, stay behind.
-
-fresh = Net()
-fresh.load_state_dict(model.state_dict())
-print("same outputs:", torch.equal(fresh(x), model(x)))
-
-# sphinx_gallery_start_ignore
-assert torch.equal(fresh(x), model(x)) and not hasattr(Net(), "features")
-# sphinx_gallery_end_ignore
-
-# %%
-# **The tensor is the weight under** ``weight_norm``. The older function ``nn.utils.weight_norm`` stores a computed weight. The
-# one in ``parametrizations`` computes it when it is needed. The same goes for ``spectral_norm``. A weight that was pruned by
-# ``nn.utils.prune`` is computed, too: copy the model after ``prune.remove(layer, "weight")``.
-
-normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
-normed(x)
-twin = copy.deepcopy(normed)
-print("copied:", torch.equal(twin(x), normed(x)))
-
-# sphinx_gallery_start_ignore
-import warnings
-
-from torch.nn.utils import prune
-
-assert torch.equal(twin(x), normed(x))
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    _old = nn.utils.weight_norm(nn.Linear(3, 2))
-    _spectral = nn.utils.spectral_norm(nn.Linear(3, 2))
-assert list(computed_tensors(_old)) == ["weight"] and not _copies(_old)
-_spectral(x)
-assert list(computed_tensors(_spectral)) == ["weight"] and not _copies(_spectral)
-_new = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2))
-_new(x)
-assert _copies(_new)
-_pruned = prune.l1_unstructured(nn.Linear(3, 2), "weight", amount=0.5)
-assert list(computed_tensors(_pruned)) == ["weight"] and not _copies(_pruned)
-prune.remove(_pruned, "weight")
-assert _copies(_pruned) and _pruned.weight.eq(0).sum() == 3
+assert not _copies(scale.double())  # as .cuda() does, a new tensor from a parameter
 # sphinx_gallery_end_ignore
 
 # %%
@@ -340,12 +354,11 @@ assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
-# The first losses are equal, so a log may not show it. Set the attribute to ``None`` after backward instead: then the model can
-# be copied.
+# The first losses are equal, so a log may not show it.
 #
 # Messages that are close to this one
 # -----------------------------------
-# The same tensor cannot be sent to another process, through a queue or out of a ``DataLoader`` worker:
+# A computed tensor cannot be sent to another process either, through a queue or out of a ``DataLoader`` worker:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -369,5 +382,4 @@ assert len(raised) == 1 and raised[0].startswith(_words)
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what is a leaf, and what is not.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a kept tensor keeps alive.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker may return.
-# - In PyTorch's reference: `Module.load_state_dict
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.load_state_dict>`__.
+# - In PyTorch's reference: `Tensor.detach <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__.

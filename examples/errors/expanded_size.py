@@ -115,7 +115,8 @@ for _shape, _target, _fits in (
 # The fix
 # -------
 # **Rows of different lengths:** pad them, and keep the lengths. A loader does it in its ``collate_fn``, see :ref:`the page on
-# data loading <sphx_glr_gallery_training_data_loading.py>`.
+# data loading <sphx_glr_gallery_training_data_loading.py>`. Pad labels of ``cross_entropy`` with ``padding_value=-100``, which
+# it skips by default.
 
 from torch.nn.utils.rnn import pad_sequence
 
@@ -129,11 +130,21 @@ print("means:", (batch * mask).sum(1) / lengths)
 # sphinx_gallery_start_ignore
 assert batch.tolist() == [[2, 4, 6, 0], [1, 2, 3, 6]]
 assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
+_labels = [torch.tensor([1]), torch.tensor([1, 0])]
+_padded = pad_sequence(_labels, batch_first=True, padding_value=-100)
+_logits = torch.randn(2, 2, 3)
+_loss = torch.nn.functional.cross_entropy(_logits.flatten(0, 1), _padded.flatten())
+_real = torch.cat([_logits[0, :1], _logits[1]]), torch.cat(_labels)
+assert torch.allclose(_loss, torch.nn.functional.cross_entropy(*_real))
+_vectors = pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)
+_means = (_vectors * mask[:, :, None]).sum(1) / lengths[:, None]
+assert torch.equal(_means, torch.ones(2, 5))
 # sphinx_gallery_end_ignore
 
 # %%
-# **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows. Rows of
-# zeros would count as samples. If the images have another size than the buffer, resize them, or do without the buffer.
+# If each element of a row is a vector, use ``mask[:, :, None]`` and ``lengths[:, None]``.
+#
+# **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
 
@@ -163,21 +174,8 @@ assert "(6) must match the existing size (3)" in _said(
 
 # %%
 # **A sequence longer than a table of positions**: the second number is the size of the table, often 512. RoBERTa has 514 rows
-# for 512 tokens. Cut the sequence (``truncation=True, max_length=512`` in a tokenizer), or split it.
-
-token_types = torch.zeros(1, 512)  # a buffer of the model
-tokens = torch.zeros(1, 514)
-for piece in tokens.split(token_types.shape[1], dim=1):
-    print(tuple(token_types[:, : piece.shape[1]].expand(1, piece.shape[1]).shape))
-
-# sphinx_gallery_start_ignore
-assert "(514) must match the existing size (512)" in _said(
-    lambda: token_types[:, :514].expand(1, 514)
-)
-assert [piece.shape[1] for piece in tokens.split(512, dim=1)] == [512, 2]
-# sphinx_gallery_end_ignore
-
-# %%
+# for 512 tokens. Cut the sequence in the tokenizer: ``truncation=True, max_length=512``.
+#
 # What not to do
 # --------------
 # **Pad with zeros and go on.** The zeros then count as data. The mean of the first row is 4:
@@ -186,11 +184,15 @@ print("means:", batch.mean(1))
 
 # sphinx_gallery_start_ignore
 assert batch.mean(1).tolist() == [3, 3]
+_token_types = torch.zeros(1, 512)  # a buffer of the model
+assert "(514) must match the existing size (512)" in _said(
+    lambda: _token_types[:, :514].expand(1, 514)
+)
 # sphinx_gallery_end_ignore
 
 # %%
 # **Forget the dimension where the sizes agree by chance.** With as many rows as columns, nothing is raised, and each column is
-# divided by a norm.
+# divided by the norm of a row.
 
 square = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
 for keepdim in (False, True):
@@ -222,7 +224,7 @@ assert (torch.zeros(3) + torch.ones(2, 3)).shape == (2, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``total = total + x`` if the larger shape is right. Usually it is not, and a sum over the rows is missing.
+# Write ``total = total + x`` if the larger shape is right. If it is not, look for a missing sum over the rows.
 #
 # See also
 # --------

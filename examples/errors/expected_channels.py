@@ -16,7 +16,7 @@ Given groups=1, weight of size [6, 3, 5, 5], expected input[1, 1, 28, 28] to hav
 .. in-short::
 
    The convolution was made for 3 channels, and your input has 1: gray images. Make the layer for 1 channel. If the network is
-   trained, repeat the gray channel instead: ``images.expand(-1, 3, -1, -1)``. For images that are too small :ref:`see below
+   trained, repeat the gray channel instead: ``images.repeat_interleave(3, dim=-3)``. Are images too small? :ref:`See below
    <too-small>`.
 
    .. code-block:: diff
@@ -70,8 +70,6 @@ assert "Given groups=2, weight of size [6, 2, 5, 5]" in _says(
 assert "Given transposed=1, weight of size [3, 6, 5, 5]" in _says(
     lambda: nn.ConvTranspose2d(3, 6, 5)(torch.ones(1, 4, 9, 9))
 )
-_meta = _says(lambda: nn.Conv2d(3, 6, 5, device="meta")(images.to("meta")))
-assert _meta == "Invalid channel dimensions"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -80,7 +78,7 @@ assert _meta == "Invalid channel dimensions"
 #   weight has half of the input channels.)
 #
 # A message that begins with ``Given transposed=1`` comes from a layer such as ``nn.ConvTranspose2d``. There the input channels
-# are the first number of the weight. On the meta device ``nn.Conv2d`` says *Invalid channel dimensions*.
+# are the first number of the weight.
 #
 # Why
 # ---
@@ -88,12 +86,13 @@ assert _meta == "Invalid channel dimensions"
 # the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
-# - **3, and the layer expects 1**: color images. Take ``images.mean(dim=1, keepdim=True)``, or open them with ``convert("L")``.
-# - **4**: PNG images with transparency. Take ``images[:, :3]``, or open them with ``convert("RGB")``.
-# - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
+# - **3, and the layer expects 1**: color images. Open them with ``convert("L")``, or take ``images.mean(dim=-3, keepdim=True)``
+#   before the layer.
+# - **4, and the layer expects 3**: PNG images with transparency. Open them with ``convert("RGB")``.
+# - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV (whose colors are BGR).
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, in a layer inside the network** (the frame is a line of ``forward``): often the output channels of the
-#   layer before. After ``torch.cat`` it is the sum of two.
+# - **A different number, in a layer inside the network**: often the output channels of the layer before. Make this layer for
+#   that number. After ``torch.cat`` it is the sum of two.
 # - **16 or 8 instead of 4, in a model of diffusion**: the latents are those of a different model. Change that part, not the
 #   layer.
 #
@@ -143,17 +142,20 @@ assert conv(images).shape == (1, 6, 24, 24)
 # each of its three channels. Channels that are last move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
-print(tuple(trained(images.expand(-1, 3, -1, -1)).shape))
+print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
 print(tuple(trained(photo.permute(2, 0, 1)).shape))
 
 # sphinx_gallery_start_ignore
 _gray = torch.rand(2, 1, 28, 28)
 _summed = F.conv2d(_gray, trained.weight.sum(1, keepdim=True), trained.bias)
-assert torch.allclose(_summed, trained(_gray.expand(-1, 3, -1, -1)), atol=1e-5)
-assert trained(_gray[0].expand(3, -1, -1)).shape == (6, 24, 24)
+_repeated = trained(_gray.repeat_interleave(3, dim=-3))
+assert torch.allclose(_summed, _repeated, atol=1e-5)
+_single = trained(_gray[0].repeat_interleave(3, dim=-3))
+assert torch.allclose(_single, _repeated[0], atol=1e-5)
 _color = torch.rand(2, 3, 28, 28)
 assert "to have 1 channels, but got 3 channels" in _says(lambda: conv(_color))
-assert conv(_color.mean(dim=1, keepdim=True)).shape == (2, 6, 24, 24)
+assert conv(_color.mean(dim=-3, keepdim=True)).shape == (2, 6, 24, 24)
+assert conv(_color[0].mean(dim=-3, keepdim=True)).shape == (6, 24, 24)
 assert "to have 3 channels, but got 60 channels" in _says(lambda: trained(photo))
 assert trained(torch.rand(2, 28, 28, 3).permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
 # sphinx_gallery_end_ignore
@@ -228,12 +230,14 @@ assert raised[1:] == [
 # %%
 # The *padded input size* is height and width of what arrives at the layer, with its padding. Look at these two numbers:
 #
-# - **One is small, as (1024 x 2) or (258 x 2)**: the channels are last, so the 3 colors are taken for the width. Use
-#   ``permute`` as above.
-# - **Both are small**: print the shapes layer by layer. Pad the convolutions: ``padding="same"`` keeps the size, with stride 1.
-#   Or leave out a pooling, or resize the images with ``F.interpolate``.
-# - **Only for some images**: look for the smallest one. An object that was cut out may be 3 pixels wide.
-# - **One number, as (3)**: ``nn.Conv1d`` wants the time in the last dimension. Use ``x.transpose(1, 2)``.
+# - **One is small, as (64 x 3)**: print the shape of the images. If the 3 colors are last, use ``permute`` as above, and make
+#   the layer for 3 channels.
+# - **Both are small**: a trained network needs larger images, as ``F.interpolate(images, size=32, mode="bilinear")`` makes
+#   them. In a new one, pad the convolutions, or leave out a pooling. ``padding="same"`` keeps the size, with stride 1.
+# - **Only for some images**: look for the smallest one.
+# - **One number, as (3)**: ``nn.Conv1d`` wants the time in the last dimension, and the features before it. If they have changed
+#   places, use ``x.transpose(1, 2)``, and make the layer for as many channels as there are features. A text that is shorter
+#   than the kernel needs padding: ``F.pad(x, (0, missing))``.
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
@@ -256,11 +260,12 @@ assert "per channel: (3). Kernel size: (5)." in _says(
     lambda: nn.Conv1d(100, 16, 5)(torch.ones(8, 100, 3))
 )
 assert nn.Conv1d(3, 16, 5)(torch.ones(8, 100, 3).transpose(1, 2)).shape == (8, 16, 96)
+assert nn.Conv1d(100, 16, 5)(F.pad(torch.ones(8, 100, 3), (0, 2))).shape == (8, 16, 1)
+_last = torch.ones(1, 64, 64, 3).permute(0, 3, 1, 2)
+assert nn.Conv2d(3, 6, 5)(_last).shape == (1, 6, 60, 60)
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not pad the last layer until it fits: a kernel of 5 × 5 on a map of 1 × 1 sees one number and 24 zeros.
-#
 # **A pooling layer** says it differently. Here five poolings, as in VGG, get an image of 28 × 28:
 
 import torch
@@ -282,9 +287,6 @@ assert raised[2:] == [
 assert _says(lambda: nn.MaxPool1d(4)(torch.ones(1, 3, 2))) == (
     "max_pool1d() Invalid computed output size: 0"
 )
-assert _says(lambda: nn.AvgPool3d(4)(torch.ones(1, 3, 2, 2, 2))) == (
-    "input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)"
-)
 _same = [nn.Sequential(nn.Conv2d(1, 1, 3, padding=1), nn.MaxPool2d(2))] * 5
 for _number, _least in ((5, 32), (4, 16)):
     _net = nn.Sequential(*_same[:_number])
@@ -295,8 +297,7 @@ assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 
 # %%
 # Five poolings by 2 need images of 32 × 32, if the convolutions keep the size. A fixed ``nn.AvgPool2d(7)`` at the end becomes
-# ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed output size: 0*, and ``nn.AvgPool3d`` says
-# *input image (T: 2 H: 2 W: 2) smaller than kernel size (kT: 4 kH: 4 kW: 4)*.
+# ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed output size: 0*.
 #
 # See also
 # --------

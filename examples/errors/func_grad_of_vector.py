@@ -91,11 +91,14 @@ assert torch.equal(grad(lambda w: jacrev(torch.sin)(w).sum())(weight), -weight.s
 #    * - the function, and the end of the message
 #      - what to do
 #    * - a loss without a mean: *tensor with 1 dims*
-#      - ``.mean()``, as below
+#      - Remove ``reduction="none"``, or add ``.mean()``, as below.
+#    * - a loss, and *tensor with 2 dims*
+#      - Print the shapes first. Predictions of shape ``(5, 1)`` and targets of shape ``(5,)`` are broadcast to ``(5, 5)``: take
+#        ``predictions.squeeze(1)``.
 #    * - a network with one output, for one sample: *tensor with 1 dims*, or *2 dims*
 #      - The output has shape ``(1,)`` or ``(1, 1)``: add ``.squeeze()``.
 #    * - a solution of which you want the slope, as in a PINN
-#      - ``vmap(grad(f))`` over the points, or ``jacrev``
+#      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` in ``f``
 #    * - a loss and predictions: *got <class 'tuple'>*
 #      - ``has_aux=True``, below
 #    * - ``.item()`` in the function: *got <class 'float'>*
@@ -153,8 +156,8 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 # If you want something else:
 #
 # - the slope of each output: ``jacrev(f)(weight)``;
-# - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample; a network that expects
-#   a batch gets ``x[None]``;
+# - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample; a network and a loss
+#   that expect a batch get ``x[None]`` and ``y[None]``;
 # - a weighted sum of the rows: ``vjp``;
 # - the loss and, for example, the predictions: ``grad(f, has_aux=True)``, see below.
 
@@ -175,6 +178,27 @@ assert torch.allclose(jacrev(sample_loss)(weight, x, y), rows)
 _weights = torch.arange(5.0)
 _, _vjp = torch.func.vjp(lambda weight: sample_loss(weight, x, y), weight)
 assert torch.allclose(_vjp(_weights)[0], _weights @ rows)
+_layer = torch.nn.Linear(3, 2)
+_labels = torch.tensor([0, 1, 1, 0, 1])
+
+
+def _one(parameters, x, y):
+    scores = torch.func.functional_call(_layer, parameters, (x[None],))
+    return torch.nn.functional.cross_entropy(scores, y[None])
+
+
+_parameters = dict(_layer.named_parameters())
+_found = vmap(grad(_one), in_dims=(None, 0, 0))(_parameters, x, _labels)["weight"]
+for _i in range(5):
+    _loss = torch.nn.functional.cross_entropy(_layer(x)[_i], _labels[_i])
+    _right = torch.autograd.grad(_loss, _layer.weight)[0]
+    assert torch.allclose(_found[_i], _right, atol=1e-6)
+assert "got tensor with 2 dims" in says(
+    lambda: grad(lambda w: (x @ w[:, None] - y) ** 2)(weight)
+)
+_wide = grad(lambda w: ((x @ w[:, None] - y) ** 2).mean())(weight)
+_fixed = grad(lambda w: (((x @ w[:, None]).squeeze(1) - y) ** 2).mean())(weight)
+assert torch.allclose(_fixed, mean, atol=1e-6) and not torch.allclose(_wide, mean)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -264,7 +288,7 @@ assert "backward() called inside a functorch transform" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Inside a transform, call ``grad`` again instead:
+# Inside a transform, call ``grad`` again, also in place of ``torch.autograd.grad``:
 
 
 def penalty(x):
@@ -278,6 +302,9 @@ _sample = x[0].clone().requires_grad_()
 (_first,) = torch.autograd.grad(net(_sample).sum(), _sample, create_graph=True)
 (_second,) = torch.autograd.grad(_first.norm(), _sample)
 assert torch.allclose(grad(penalty)(x[0]), _second)
+# without create_graph, torch.autograd.grad silently ends the gradient
+_ended = grad(lambda t: torch.autograd.grad(net(t).sum(), t)[0].norm())(x[0])
+assert not _ended.any() and _second.any()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -79,7 +79,7 @@ assert words.max() == embedding.num_embeddings == 10
 # sphinx_gallery_end_ignore
 
 # %%
-# Who says what, and where to look. On a GPU the line in the traceback may be the wrong one:
+# The message tells where to look. On a GPU the line in the traceback may be the wrong one:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -104,14 +104,16 @@ assert words.max() == embedding.num_embeddings == 10
 #
 # Why
 # ---
-# An embedding is a table: row ``i`` belongs to word ``i``. A loss looks up the score of the right class in the same way.
+# An embedding is a table: row ``i`` belongs to word ``i``. ``cross_entropy`` looks up the score of the right class in the same
+# way.
 #
 # The fix
 # -------
-# - **A new table**: ``num_embeddings`` is the size of the vocabulary.
+# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. Users from 1 to 100 need 101 rows.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
 #   ``nn.Embedding`` would lose the trained rows.
-# - **Longer than the positions**: cut the sequence. The table has one row for each place in it.
+# - **Longer than the positions**: cut the sequence.
+# - **Negative words**, such as −100 from labels: put the index of the padding in their place.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -119,11 +121,15 @@ print(tuple(embedding(words).shape))
 
 # sphinx_gallery_start_ignore
 assert embedding(words).shape == (1, 3, 4)
+_users = torch.arange(1, 101)
+assert says(lambda: nn.Embedding(100, 4)(_users)) == f"IndexError: {message}"
+assert says(lambda: nn.Embedding(int(_users.max()) + 1, 4)(_users)) == "nothing"
+_labels = torch.tensor([[4, -100]])
+assert says(lambda: embedding(_labels)) == f"IndexError: {message}"
+assert says(lambda: embedding(_labels.masked_fill(_labels < 0, 0))) == "nothing"
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not clamp the indices: with ``clamp(max=9)``, the words 9, 10 and 11 become one word.
-#
 # Target 3 is out of bounds
 # -------------------------
 # The labels of three classes are 0, 1 and 2:
@@ -156,9 +162,10 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Labels from 1**: subtract 1. A class more would leave an output that no label uses.
+# - **Labels from 1**: subtract 1.
 # - **A dataset of your own with more classes**: give the last layer an output for each, with the background or *unknown*.
-# - **Masks with 255**: ``ignore_index=255`` if it marks the border, ``mask // 255`` if it is the only class.
+# - **Two classes and one output** (*Target 1 is out of bounds*): give the last layer two outputs.
+# - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
 # - **A negative mark** such as −1 for *no label*: set ``ignore_index=-1``. The default is −100.
 
 print("labels from 0:", (labels - 1).tolist())
@@ -167,7 +174,12 @@ print(f"{F.cross_entropy(logits, labels - 1):.4f}")
 # sphinx_gallery_start_ignore
 assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log())
 _mask = torch.tensor([0, 255])
-assert F.cross_entropy(logits, _mask // 255) == F.cross_entropy(logits, labels - 1)
+_white = (_mask.to(torch.uint8) > 127).long()
+assert F.cross_entropy(logits, _white) == F.cross_entropy(logits, labels - 1)
+assert "Target 1 is out of bounds" in says(
+    lambda: F.cross_entropy(logits[:, :1], _white)
+)
+assert F.cross_entropy(logits[:, :2], _white) > 0
 assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
 # sphinx_gallery_end_ignore
 
@@ -177,18 +189,17 @@ assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
 #
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line. After this error, other CUDA calls of the program fail, too. Read the
-# lines above the traceback: ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` is a
-# label (as in `this report <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). The table above has the
-# others.
+# A GPU works while Python is already at a later line, and other CUDA calls then fail, too. Read the lines above the traceback:
+# ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` is a label (as in `this report
+# <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). The table above has the others.
 #
-# Start the program again with the model, the batch and the labels on the CPU. It stops at the right line, with one of the
-# messages of this page. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+# Start the program again with the model, the batch and the labels on the CPU. It stops at the right line, with a clearer
+# message. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
 #
 # Dimension out of range (expected to be in range of [-1, 0], but got 1)
 # ----------------------------------------------------------------------
-# You ask for dimension 1, and the tensor has only dimension 0. Often ``squeeze()`` took the batch away, because the last batch
-# of an epoch has one sample:
+# You ask for dimension 1, and the tensor does not have it. Often ``squeeze()`` took the batch away, because the last batch of
+# an epoch has one sample:
 
 import torch
 
@@ -227,12 +238,10 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``[-1, 0]`` is what you may ask for: number 0, which is also number −1.
-#
 # - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``, or write ``features.flatten(1)``.
 # - **One sample without a batch**: add the batch before the model, ``model(sample[None])``. ``nn.Flatten()`` and
 #   ``F.normalize`` ask for dimension 1 by themselves.
-# - **labels.argmax(dim=1)** is for one-hot labels. Labels of shape ``(batch,)`` already are the classes.
+# - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
 #
 # Do not write ``dim=0`` instead: for two samples the result has one number for each class, without a message.
 #
@@ -259,8 +268,8 @@ assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
 # %%
 # - **too many indices**: a dimension is missing. Again, look for ``squeeze()``, or for a batch dimension.
 # - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller. Write
-#   ``range(len(batch))``.
-# - **0-dim tensor**: write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
+#   ``range(len(images))``.
+# - **0-dim tensor**: in a log, write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
 #
 # See also
 # --------

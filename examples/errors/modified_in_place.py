@@ -10,7 +10,7 @@ one of the variables needed for gradient computation has been modified by an inp
 .. in-short::
 
    Backward needs a tensor that the forward pass saved, and something has written to that tensor since. Let the write make a
-   new tensor, or let it happen after ``backward()``.
+   new tensor. If it is the ``optimizer.step()`` of another network, compute your loss after it.
 
    .. code-block:: diff
 
@@ -108,14 +108,15 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 
 # %%
 # Each operation saves what its derivative needs: ``exp`` its result, ``x**2`` its input, ``10 * x`` neither. So a ReLU with
-# ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if no other layer has used the result
-# before. It raises after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
+# ``inplace=True`` works after a linear layer, a convolution, a batch norm or GELU, if nothing else uses the result. It raises
+# after sigmoid, tanh, ReLU, exp, sqrt and softmax, because those save their result.
 #
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
 # ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. A write to a part, as in ``gate[0] = 0`` or
-# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it.
+# ``part = gate[0]; part += 1``, needs ``gate = gate.clone()`` above it. A loop that fills a tensor and reads it again can
+# collect the parts in a list: ``torch.stack(parts)``.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
@@ -133,6 +134,11 @@ def _used_before():
     return hidden.square() + nn.ReLU(inplace=True)(hidden)
 
 
+def _used_after(inplace):
+    hidden = layer(x) - 10
+    return (nn.ReLU(inplace)(hidden) + hidden).sum()
+
+
 with torch.random.fork_rng():
     _fine = [nn.Linear(4, 4), nn.Conv1d(4, 4, 1), nn.BatchNorm1d(4), nn.GELU()]
     _fine += [lambda x: 10 * x, torch.square]
@@ -140,6 +146,7 @@ with torch.random.fork_rng():
     assert not any(_raises(_relu_after, operation) for operation in _fine)
     assert all(_raises(_relu_after, it) for it in [*_saving, nn.Softmax(-1)])
 assert _raises(_used_before)
+assert _used_after(False) < 0 and _used_after(True) == 0  # silently another number
 
 
 def _parts(copy):
@@ -159,6 +166,22 @@ assert not _raises(_parts, True)
 layer.weight.grad = _kept
 _s = torch.sigmoid(layer(x)).detach()
 assert torch.allclose(layer.weight.grad, (_s * (1 - _s)).t() @ x)
+
+
+def _filled(stack):
+    parts, whole = [x[0]], torch.zeros(4, 3)
+    whole[0] = x[0]
+    factor = torch.ones(3, requires_grad=True)
+    for i in range(3):
+        if stack:
+            parts.append(torch.sin(parts[i] * factor))
+        else:
+            whole[i + 1] = torch.sin(whole[i] * factor)
+    return (torch.stack(parts) if stack else whole).sum()
+
+
+assert _raises(_filled, False) and not _raises(_filled, True)
+assert torch.allclose(_filled(True), _filled(False))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -224,9 +247,9 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# The shape ``[3, 1]`` is the critic's weight transposed. It is at version 2, because its initialization was the first write.
+# The shape ``[3, 1]`` is the critic's weight transposed.
 #
-# Compute the second loss after the step:
+# Compute the second loss after the step. A step that comes after both backwards would train the critic for the generator:
 
 optimizer.zero_grad()
 critic(fake.detach()).mean().backward()
@@ -237,6 +260,11 @@ print("fake.grad:", fake.grad[0])
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(fake.grad, -critic.weight.detach().expand(4, 3) / 4)
+critic.zero_grad()
+critic(fake.detach()).mean().backward()
+_alone = critic.weight.grad.clone()
+(-critic(fake).mean()).backward()  # without a step in between
+assert _alone.any() and not critic.weight.grad.any()  # the two cancel out
 # sphinx_gallery_end_ignore
 
 # %%

@@ -71,7 +71,7 @@ assert (
 #    * - your line, and *a different number of parameter groups*
 #      - Weight decay for some parameters only makes two groups. Build the same groups.
 #    * - ``step()``, and a ``KeyError``
-#      - the file of a different class of optimizer: see below
+#      - The file is of a different class of optimizer: see below.
 #
 # Why
 # ---
@@ -123,6 +123,27 @@ _rates.load_state_dict(saved)
 _rates.add_param_group({"params": net[0].parameters()})
 assert [group["lr"] for group in _rates.param_groups] == [0.001, 0.5]
 assert [group["weight_decay"] for group in _rates.param_groups] == [0, 0.1]
+
+
+def _scheduled(early):
+    optimizer = torch.optim.SGD(net[2].parameters(), lr=0.1)
+    make = torch.optim.lr_scheduler.LambdaLR
+    scheduler = make(optimizer, lambda epoch: 0.5**epoch)
+    optimizer.add_param_group({"params": net[0].parameters(), "lr": 0.2})
+    if not early:
+        scheduler = make(optimizer, lambda epoch: 0.5**epoch)
+    optimizer.step()
+    scheduler.step()
+    return [group["lr"] for group in optimizer.param_groups]
+
+
+assert _scheduled(early=False) == [0.05, 0.1]
+_refused = []
+try:
+    _scheduled(early=True)
+except ValueError as error:
+    _refused.append(str(error))
+assert len(_refused) == 1 and "zip()" in _refused[0]
 # frozen, but in the optimizer: nothing to add later
 _whole = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 _whole[0].requires_grad_(False)
@@ -141,7 +162,8 @@ for _frozen in (True, False):
 
 # %%
 # ``load_state_dict`` also takes the settings of the file, such as the learning rate and the weight decay. The added group has
-# those of the constructor. To change them, write to ``optimizer.param_groups`` afterwards.
+# those of the constructor. To change them, write to ``optimizer.param_groups`` afterwards. Then make a new learning rate
+# scheduler: the saved one has one group less.
 #
 # **Before the first run** there is a simpler way: give the optimizer all parameters, the frozen ones too. It skips a parameter
 # whose ``grad`` is ``None``, and you can unfreeze it later without a new group.
@@ -177,9 +199,10 @@ assert torch.equal(
 # sphinx_gallery_end_ignore
 
 # %%
-# **The file of a different class of optimizer** can raise a ``KeyError``, often only in ``step()``. The file of SGD has no
-# ``'betas'`` for Adam, and with momentum no ``'step'`` (earlier: ``'exp_avg'``). The file of Adam has no ``'momentum'``.
-# ``AdamW`` loads it without an error, and takes its weight decay, which is 0 unless you set it.
+# **The file of a different class of optimizer** can raise a ``KeyError``, often only in ``step()``. Make an optimizer of the
+# file's class, or begin with a new one. The file of SGD has no ``'betas'`` for Adam, and with momentum no ``'step'`` (earlier:
+# ``'exp_avg'``). The file of Adam has no ``'momentum'``. ``AdamW`` loads it without an error, and takes its weight decay, which
+# is 0 unless you set it.
 
 # sphinx_gallery_start_ignore
 try:
