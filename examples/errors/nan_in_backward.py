@@ -204,8 +204,8 @@ for _function, _name in (
 # Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
 # ``squared.clamp(min=1e-12).sqrt()``. In ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0, so you need no small number. If you
-# differentiate twice, as in a gradient penalty, write the root with it.
+# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0, so you need no small number. But if
+# you differentiate twice, as in a gradient penalty, write the root yourself, with the small number under it.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.

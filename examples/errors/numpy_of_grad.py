@@ -209,7 +209,7 @@ assert torch.allclose(x.grad, torch.exp(x))
 # %%
 # can't convert cuda:0 device type tensor to numpy
 # ------------------------------------------------
-# An array can only use the memory of the CPU. ``.cpu()`` copies the tensor there:
+# An array can only use the memory of the CPU, and this tensor is on the GPU:
 
 # This needs a GPU.
 import numpy as np
@@ -343,7 +343,7 @@ assert _said == [f"TypeError: {raised[0]}"] * 4 + [""] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Copy where you convert. The line runs on both devices:
+# ``.cpu()`` copies the tensor. The line runs on both devices:
 
 # This needs a GPU.
 predicted = scores.argmax(1).cpu().numpy()
