@@ -51,8 +51,7 @@ assert message.startswith("Inference tensors cannot be saved for backward.")
 
 # %%
 # The traceback ends at the operation that would save the tensor, here ``head``. Fix the line where the tensor was made. Usual
-# sources are features or targets computed beforehand, a cache that a validation pass has filled, and a model that was built or
-# converted in that mode.
+# sources are features computed beforehand, a cache that a validation pass has filled, and a model that was built in that mode.
 #
 # Why
 # ---
@@ -95,8 +94,8 @@ head.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# **If you cannot change the mode, clone** outside of it. An operation that computes new values there returns a normal tensor.
-# One that returns the tensor itself or a view of it returns an inference tensor: here ``float()`` has nothing to convert.
+# **If you cannot change the mode, clone** outside of it. A view is still an inference tensor, and so is the result of
+# ``float()`` if there was nothing to convert.
 
 with torch.inference_mode():
     given = torch.tensor([4.0, 5.0, 6.0])
@@ -115,14 +114,19 @@ for name, tensor in attempts.items():
 
 # sphinx_gallery_start_ignore
 assert [t.is_inference() for t in attempts.values()] == [False, False] + [True] * 4
-_new = [given + 0, given[[0]], torch.stack([given]), given.half().float(), given.exp()]
-_same = [given.data, given.to("cpu"), given.contiguous(), given.reshape(3, 1), given[0]]
-assert not any(t.is_inference() for t in _new) and all(t.is_inference() for t in _same)
+_same = [
+    given.reshape(3, 1),
+    given[0],
+    given.t(),
+    given.to("cpu"),
+    given.to(given.dtype),
+]
+assert all(t.is_inference() for t in _same)
 # sphinx_gallery_end_ignore
 
 # %%
 # **If it is a cache of a model,** such as a table of positions, fill it in ``__init__``. If the first call fills it, it is made
-# in the mode of that call. Where the size is not known before that, use ``self.table.clone()`` in ``forward``.
+# in the mode of that call.
 
 
 class Waves(nn.Module):
@@ -150,20 +154,7 @@ class _Late(Waves):
         return super().forward(x)
 
 
-class _Cloned(_Late):
-    def forward(self, x):
-        if self.table is None:
-            self.table = torch.cos(torch.arange(3.0))
-        return self.layer(x) * self.table.clone()
-
-
 assert torch.allclose(model.layer.bias.grad, torch.cos(torch.arange(3.0)))
-_cloned = _Cloned()
-_cloned.table = None
-with torch.inference_mode():
-    _cloned(torch.ones(1, 3))
-_cloned(torch.ones(1, 3)).sum().backward()
-assert torch.equal(_cloned.layer.bias.grad, model.layer.bias.grad)
 _late = _Late()
 _late.table = None
 with torch.inference_mode():
@@ -182,14 +173,13 @@ assert raised == [message] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is a model,** build it, convert it and load its state outside of the mode.
+# **If it is a model,** build it and convert it outside of the mode.
 #
-# **If a library opened the mode:** Lightning validates under ``inference_mode``, even before the first training step. If a
-# layer fills a cache there, pass ``Trainer(inference_mode=False)``.
+# **If Lightning opened the mode** to validate, pass ``Trainer(inference_mode=False)``.
 #
 # How to find the tensor
 # ----------------------
-# This lists the parameters, buffers and attributes that are inference tensors. It does not look into lists and dictionaries.
+# This lists the parameters, buffers and attributes of a model that are inference tensors:
 
 
 def inference_tensors(model):
@@ -212,17 +202,15 @@ assert {"0.table", "1.weight", "1.bias", "1.running_mean"} <= set(
 )
 assert not list(inference_tensors(nn.Sequential(Waves(), nn.BatchNorm1d(3))))
 with torch.inference_mode():
-    model.seen, model.several = torch.ones(3), [torch.ones(3)]
+    model.seen = torch.ones(3)
 assert "seen" in set(inference_tensors(model))
-assert "several" not in set(inference_tensors(model))
 # sphinx_gallery_end_ignore
 
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. Usual lines are a mean of
-# losses that was written below the block instead of inside it, ``optimizer.step()`` for a model that was built in the mode,
-# and ``load_state_dict()`` into it.
+# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. So does ``load_state_dict()``
+# into a model that was built in the mode.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -240,31 +228,16 @@ with torch.inference_mode():
     _layer = nn.Linear(3, 1)
     test_loss /= 2
 _state = nn.Linear(3, 1).state_dict()
-_calls = [
-    lambda: _layer.load_state_dict(_state),
-    lambda: test_loss.zero_(),
-    lambda: test_loss.copy_(torch.ones(())),
-    lambda: torch.add(torch.ones(()), 1, out=test_loss),
-]
-with torch.no_grad():
-    for _call in _calls:
-        try:
-            _call()
-        except RuntimeError as error:
-            raised.append(str(error))
-_optimizer = torch.optim.SGD(_layer.parameters(), lr=0.1)
-_layer(torch.ones(2, 3)).sum().backward()
-assert _layer.weight.grad is None and _layer.bias.grad == 2
 try:
-    _optimizer.step()
+    _layer.load_state_dict(_state)
 except RuntimeError as error:
     raised.append(str(error))
-with torch.inference_mode():
-    _before = [p.clone() for p in _layer.parameters()]
-    _optimizer.step()
-assert torch.equal(_layer.weight, _before[0])  # no error, and the weight does not learn
-assert not torch.equal(_layer.bias, _before[1])
-assert len(raised) == 6
+with torch.no_grad():
+    try:
+        test_loss /= 2
+    except RuntimeError as error:
+        raised.append(str(error))
+assert len(raised) == 3
 _words = "Inplace update to inference tensor outside InferenceMode is not allowed."
 assert all(_words in text for text in raised)
 # sphinx_gallery_end_ignore

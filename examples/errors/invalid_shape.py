@@ -48,8 +48,7 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 # - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
 # - ``size 6`` is the number of elements, here 2 images with 3 numbers each.
 #
-# Older versions say *size '[2 x 4]' is invalid for input with 6 elements*. Look for the last frame of the traceback that is not
-# PyTorch's:
+# Look for the last frame of the traceback that is not PyTorch's:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -58,25 +57,18 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #    * - the frame
 #      - what to fix
 #    * - ``x.view(-1, 400)`` before a linear layer
-#      - The images have another size: ``x.flatten(1)``, see below.
+#      - The images have a different size: ``x.flatten(1)``, see below.
 #    * - ``x.view(batch_size, ...)``, in the last batch
 #      - The batch size stands in the code, see below.
 #    * - ``x.view(B, H, W, C)`` in a transformer for images
-#      - The model does not take images of this size. Resize or pad them, mostly to a multiple of its patch or window.
+#      - The model does not take images of this size. Resize them to the size that it was made for.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
 #      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads.
-#    * - ``view(1, 3, 13, 13, 10)`` in the head of a detector
-#      - Image size and number of classes are those of another configuration: 10 is the number of classes and 5.
-#    * - the loading of a ``.weights`` file
-#      - The file is cut off, or of another network. Download the one of this network.
-#    * - ``backward`` of your own Function
-#      - Save ``x.shape`` in ``forward``: ``grad.reshape`` needs the shape of the *input*.
 #
 # Why
 # ---
-# ``view`` and ``reshape`` use each element once, so the product of the sizes must be the number of elements. They read the
-# elements row after row, whichever sample they belong to. In this network, ``16 * 5 * 5`` is right for images of 32 by 32.
-# These are 28 by 28:
+# ``view`` uses each element once, so the product of the sizes must be the number of elements. It takes them row after row,
+# whichever sample they belong to. In this network, ``16 * 5 * 5`` is right for images of 32 by 32. These are 28 by 28:
 
 # sphinx_gallery_start_ignore
 try:
@@ -122,23 +114,6 @@ axes[1].set_title("view(-1, 6): (2, 6)")
 
 # sphinx_gallery_start_ignore
 assert samples.tolist() == [[0] * 4, [1] * 4, [2] * 4]
-
-
-class _Flat(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.shape = x.shape
-        return x.flatten(1)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad.reshape(ctx.shape)
-
-
-_x = torch.rand(2, 3, 4, requires_grad=True)
-_factor = torch.rand(12, 2).t()  # a gradient that is not contiguous
-(_Flat.apply(_x) * _factor).sum().backward()
-assert torch.equal(_x.grad, _factor.reshape(2, 3, 4))
 assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # sphinx_gallery_end_ignore
 
@@ -159,7 +134,7 @@ for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
 # sphinx_gallery_end_ignore
 
 # %%
-# If the size was wrong, the linear layer now raises. That message has the right size in it, here 256.
+# The linear layer for the wrong size now raises. Its message has the right size in it, here 256.
 
 # sphinx_gallery_start_ignore
 try:

@@ -59,14 +59,12 @@ assert "invoke them on the class itself" in str(_warning.message)
 
 # %%
 # The call of the object raises. The first pair of parentheses, which makes the object, gives the warning
-# *should not be instantiated*. PyTorch 1.3 only warned that the *legacy autograd function* would be removed
-# (`pytorch-gdn#2 <https://github.com/jorge-pessoa/pytorch-gdn/issues/2>`__). PyTorch 1.5 raises
-# (`torch-two-sample#6 <https://github.com/josipd/torch-two-sample/pull/6>`__).
+# *should not be instantiated*.
 #
 # Why
 # ---
-# In the old form, an object keeps on ``self`` what ``backward`` needs. Today the class only holds the formulas. Each call of
-# ``apply`` makes a new node in the graph. This node is the ``ctx`` that your methods get, and it keeps what ``backward`` needs.
+# In the old form, an object keeps on ``self`` what ``backward`` needs. Today the class only holds the formulas. Each recorded
+# call of ``apply`` has its node in the graph. This node is the ``ctx`` of your methods, and it keeps what ``backward`` needs.
 #
 # The fix
 # -------
@@ -162,17 +160,6 @@ print("x.grad:", x.grad)
 
 # sphinx_gallery_start_ignore
 assert x.grad == -0.5
-_refused = []
-for _transform, _value in (
-    (torch.func.grad, x.detach()),
-    (torch.func.vmap, x.detach()[None]),
-):
-    try:
-        _transform(Reverse.apply)(_value)
-    except RuntimeError as error:
-        _refused.append("must override the setup_context staticmethod" in str(error))
-assert _refused == [True, True]
-
 raised = []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -188,14 +175,9 @@ assert raised == [message] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# The transforms of ``torch.func``, such as ``grad``, need a second method, ``setup_context``: see :ref:`Functions under
-# torch.func <sphx_glr_gallery_functions_functions_and_transforms.py>`.
-#
 # What not to do
 # --------------
-# **Only add** ``@staticmethod``. This is common advice
-# (`TPN#35 <https://github.com/decisionforce/TPN/issues/35>`__), but calling an object still raises the same message:
-# ``ReverseBy()(x, 0.5)``.
+# **Only add** ``@staticmethod``. Calling an object still raises the same message: ``ReverseBy()(x, 0.5)``.
 #
 # **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a new
 # node, so ``backward`` does not see what the constructor stored.

@@ -80,7 +80,6 @@ assert message == _same + ", but found at least two devices, cpu and cuda:0!"
 assert model.weight.device.type == model.bias.device.type == "cuda" and x.is_cpu
 for _operator, _names in (
     (torch.ops.aten.addmm, ["self", "mat1", "mat2"]),
-    (torch.ops.aten.mm, ["self", "mat2"]),
     (torch.ops.aten.index_select, ["self", "dim", "index"]),
     (torch.ops.aten.nll_loss_forward, ["self", "target"]),
 ):
@@ -89,17 +88,13 @@ for _operator, _names in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On a GPU, many operations also name an argument that differs. The same line ends there in *but got mat1 is on cpu, different
-# from other tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
-# <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__), or in the older words *found at least two devices, cpu and
-# cuda:0! (when checking argument for argument mat1 in method wrapper_CUDA_addmm)*.
+# On a GPU, many operations also name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when
+# checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
+# <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__). ``addmm`` is usually a linear layer with its input ``mat1`` and
+# its weight ``mat2``, ``index_select`` an embedding that looks up ``index``, and ``nll_loss_forward`` a cross entropy with your
+# labels as ``target``.
 #
-# - ``wrapper_CUDA_addmm``: the operation. ``addmm`` and ``mm`` are mostly a linear layer, ``index_select`` an embedding,
-#   ``nll_loss_forward`` a cross entropy.
-# - ``mat1``: the argument. In a linear layer, ``mat1`` is the input and ``mat2`` the weight. ``index`` is what you look up
-#   in an embedding, and ``target`` is your labels.
-#
-# Without these words, the last frame of the traceback that is not PyTorch's tells where to look:
+# The last frame of the traceback that is not PyTorch's tells where to look:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -115,16 +110,10 @@ for _operator, _names in (
 #      - the labels, or the class weights of the loss
 #    * - ``optimizer.step()``
 #      - the optimizer's state, if it was loaded before the model was moved
-#    * - ``backward()``
-#      - a tensor that your own Function or hook makes: give it ``device=grad.device``
-#    * - ``generate()`` with ``device_map="auto"``
-#      - the input: ``inputs.to(model.device)``. Do not call ``model.to``.
-#    * - ``cuda:0 and cuda:1``
-#      - a number in the code, ``"cuda:0"``: write ``x.device``. Or a layer on the next GPU: move its input there.
 #
 # Why
 # ---
-# Most operations do not move their inputs, because such a copy is slow and would be hard to find.
+# Most operations do not move their inputs, because such a copy is slow.
 #
 # How to find the tensor
 # ----------------------
@@ -277,10 +266,11 @@ torch.set_grad_enabled(True)
 # The same problem in other words
 # -------------------------------
 # - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
-#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The model was not moved.
+#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). Move the model.
 # - **An LSTM**: *Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at
-#   cuda:0*.
-# - ``x[index]`` with only the index on the GPU: *indices should be either on cpu or on the same device as the indexed tensor*.
+#   cuda:0*. Move the input.
+# - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*. Write
+#   ``x[index.to(x.device)]``.
 #
 # **The device** ``meta`` has shapes and no data. A layer that was made there and has no weights yet can raise:
 
@@ -295,31 +285,19 @@ except RuntimeError as error:
     print("RuntimeError:", error)
     raised.append(str(error))
 assert raised == ["Tensor on device meta is not on the expected device cpu!"]
-assert nn.Linear(3, 2, bias=False, device="meta")(torch.ones(4, 3)).is_cpu
+try:
+    nn.LSTM(3, 2, device="meta")(torch.ones(1, 4, 3))
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised[1:] == [
+    "Input and parameter tensors are not at the same device, "
+    "found input tensor at cpu and parameter tensor at meta"
+]
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not rely on that: with ``bias=False`` it returns whatever was in memory. Load the weights first, with ``assign=True`` and
-# before you make the optimizer. If two layers share a weight, tie them again.
-
-layer.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
-print({p.device.type for p in layer.parameters()}, layer(torch.ones(4, 3)).shape)
-
-# sphinx_gallery_start_ignore
-assert all(p.is_cpu for p in layer.parameters())
-_early = nn.Linear(3, 2, device="meta")
-_optimizer = torch.optim.SGD(_early.parameters())
-_early.load_state_dict(nn.Linear(3, 2).state_dict(), assign=True)
-assert _early.weight is not _optimizer.param_groups[0]["params"][0]
-_tied = nn.Sequential(*(nn.Linear(3, 3, device="meta") for _ in range(2)))
-_tied[1].weight = _tied[0].weight
-_tied.load_state_dict(
-    nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).state_dict(), assign=True
-)
-assert _tied[1].weight is not _tied[0].weight
-# sphinx_gallery_end_ignore
-
-# %%
+# The page :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py` shows how to load the weights.
+#
 # What ``to`` does to the graph
 # -----------------------------
 # ``to`` another device is recorded. The leaf stays on the old device, and its gradient arrives there:
