@@ -116,9 +116,8 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (For this output, hidden code calls cuDNN's
-# operation on the device ``meta``, because the site is built without a GPU. The same on a GPU is :ref:`below
-# <measured-cudnn-rnn>`.)
+# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU, so
+# hidden code calls cuDNN's operation on the device ``meta``. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
 #
 # The last frame of the traceback that is not PyTorch's tells which forward pass to change:
 #
