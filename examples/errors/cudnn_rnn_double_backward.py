@@ -133,8 +133,6 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 #      - the forward pass of the loss, or of the policy
 #    * - the outer ``backward()`` of meta-learning
 #      - the whole inner loop (`higher#4 <https://github.com/facebookresearch/higher/issues/4>`__)
-#    * - ``backward()``: *can only be called in training mode*
-#      - see below
 #
 # Why
 # ---
@@ -222,7 +220,7 @@ assert len(raised) == 1  # around backward it does not help
 
 # %%
 # The price is time: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about twice as long without cuDNN for 10 time steps, and
-# about six times as long for 100. So use the ``with`` only for passes that you differentiate twice.
+# about six times as long for 100. So use the ``with`` only for the passes that need it.
 #
 # cudnn RNN backward can only be called in training mode
 # ------------------------------------------------------
