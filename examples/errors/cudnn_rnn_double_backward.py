@@ -116,9 +116,8 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU: a hidden
-# line sets ``device`` to ``meta``, where tensors have a shape and no values, and hidden code calls cuDNN's operation there. The
-# nodes and the message come from PyTorch. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
+# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU, so
+# hidden code calls cuDNN's operation on the device ``meta``. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
 #
 # The last frame of the traceback that is not PyTorch's tells which forward pass to change:
 #
@@ -134,15 +133,12 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 #      - the forward pass of the loss, or of the policy
 #    * - the outer ``backward()`` of meta-learning
 #      - the whole inner loop (`higher#4 <https://github.com/facebookresearch/higher/issues/4>`__)
-#    * - ``backward()``: *can only be called in training mode*
-#      - see below
 #
 # Why
 # ---
 # cuDNN is NVIDIA's library for neural networks. It computes the whole layer, with all its time steps, in one operation, so
-# PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and cuDNN has no
-# derivative for it. Without cuDNN, PyTorch computes each time step with its own operations, and it can differentiate each of
-# them twice.
+# PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and PyTorch has no
+# derivative for it. Without cuDNN, PyTorch computes each time step with operations that it can differentiate twice.
 #
 # .. how-measured:: This code counts the nodes in the graph of one LSTM, for sequences of four lengths, and draws them.
 
@@ -223,10 +219,8 @@ assert len(raised) == 1  # around backward it does not help
 # sphinx_gallery_end_ignore
 
 # %%
-# - The price is time, and it grows with the length of the sequence: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about
-#   twice as long without cuDNN for 10 time steps, and about six times as long for 100. So use the ``with`` only for passes
-#   that you differentiate twice.
-# - If you call ``nn.LSTMCell`` in a loop, nothing has to change: it does not use cuDNN.
+# The price is time: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about twice as long without cuDNN for 10 time steps, and
+# about six times as long for 100. So use the ``with`` only for the passes that need it.
 #
 # cudnn RNN backward can only be called in training mode
 # ------------------------------------------------------
@@ -248,8 +242,8 @@ assert len(raised) == 1  # around backward it does not help
 #    * - a saliency map, ``captum``, an attack
 #      - Forward without cuDNN, as above. The model stays in ``eval()``.
 #    * - a training step for layers before an LSTM in ``eval()``, such as a reward model
-#      - The same, or ``train()`` for the LSTM alone.
-#    * - a training step for layers after it
+#      - The same, or ``train()`` for the LSTM alone, below.
+#    * - a training step only for layers after the LSTM
 #      - ``no_grad()`` for the LSTM, below
 #
 # **train() for this layer alone**: ``model.lstm.train()``. In an LSTM with ``dropout=0``, or with one layer, ``train()`` does
@@ -269,8 +263,7 @@ assert torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# **no_grad()**, if you need no gradient of the LSTM or of anything before it, its input included. Then no backward goes through
-# the LSTM:
+# **no_grad()**, if you need no gradient of the LSTM or of anything before it. Then no backward goes through the LSTM:
 
 head = nn.Linear(8, 1)
 lstm.eval()
@@ -289,14 +282,14 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 # **Do not set torch.backends.cudnn.enabled = False for the whole program.** It ends both errors, but convolutions and all other
 # recurrent layers lose cuDNN, too.
 #
-# **Do not call train() on the whole model** for a saliency map: dropout is then random, and batch normalization uses the batch
-# and changes its running statistics.
+# **Do not call train() on the whole model** for a saliency map: dropout is then random, and batch norm changes its running
+# statistics.
 #
 # .. _measured-cudnn-rnn:
 #
 # Measured on a GPU
 # -----------------
-# The real messages, a check that the gradients are right without cuDNN, and the price.
+# The messages, a check that the gradients are right without cuDNN, and the price.
 #
 # .. needs-a-gpu::
 

@@ -149,15 +149,12 @@ _mask = torch.tensor([1.0, 1.0, 0.0])
 _mean = F.cross_entropy(scores, _ignored)
 assert torch.isclose(_each[_mask.bool()].mean(), _mean)
 assert not torch.isclose((_each * _mask).mean(), _mean)
-_five = _each[:, None].expand(3, 5)  # each entry of the mask is for five losses
-assert torch.isclose(_five[_mask.bool()].mean(), _mean)
-assert "IndexError" in says(lambda: _five[_mask[:, None].bool()])
 # sphinx_gallery_end_ignore
 
 # %%
 # With labels of −100, ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only
-# used labels, with their weights. With a mask of zeros and ones, use ``losses[mask.bool()].mean()``. And if the last batch is
-# smaller, the mean of the batch means is :ref:`not the mean of all samples <sphx_glr_gallery_training_unequal_batches.py>`.
+# used labels, with their weights. With a mask of zeros and ones that has the shape of the losses, use
+# ``losses[mask.bool()].mean()``.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
@@ -179,9 +176,8 @@ assert torch.stack([part.mean() for part in _gpus]).mean() != torch.cat(_gpus).m
 # sphinx_gallery_end_ignore
 
 # %%
-# **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU, as a user `reports
-# <https://github.com/zhaozhengChen/ReCAM/issues/4>`__. Use ``loss.mean()``. If the batch cannot be divided evenly, return the
-# loss of each sample.
+# **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU. Use ``loss.mean()`` if all GPUs
+# get the same number of samples.
 #
 # Boolean value of Tensor with more than one value is ambiguous
 # -------------------------------------------------------------
@@ -238,8 +234,8 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
 #    * - ``if a == b:``
 #      - ``if torch.equal(a, b):`` or ``(a == b).all()``, ``.any()``
-#    * - ``if x:``, ``x or default``, where ``x`` may be ``None``
-#      - ``if x is not None:``
+#    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
+#      - ``if x is not None:``, ``x if x is not None else y``
 #    * - ``if x > 0:`` for a choice for each element
 #      - ``torch.where(x > 0, x, 0)``; with a root or a logarithm, see :ref:`sphx_glr_gallery_errors_nan_in_backward.py`
 #    * - ``0 < x < 5``, ``0 < x and x < 5``
@@ -249,7 +245,7 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - ``x in tensors``
 #      - ``any(t is x for t in tensors)``; for equal numbers ``any(torch.equal(t, x) for t in tensors)``
 #    * - ``if score > best:``
-#      - Print ``score``: it has one number for each class or sample. Take the mean.
+#      - Print ``score``. If it has one number for each class or sample, take the mean.
 
 print("same shape, all equal:", torch.equal(prediction, target))
 print("any equal:            ", (prediction == target).any().item())

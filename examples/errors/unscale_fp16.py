@@ -64,8 +64,8 @@ assert message == "Attempting to unscale FP16 gradients."
 #    * - ``scaler.step``, or ``scaler.unscale_`` before clipping
 #      - Often ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it
 #    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``
-#      - The model was loaded in half precision, also if its file is in ``float16``. Write ``from_pretrained(...,
-#        torch_dtype=torch.float32)``, in newer versions ``dtype=torch.float32``, and leave ``fp16=True``.
+#      - The model was loaded in ``float16``. Write ``from_pretrained(..., torch_dtype=torch.float32)``, in newer versions
+#        ``dtype=torch.float32``, and leave ``fp16=True``.
 #    * - the same, with LoRA, or after you unfroze a part
 #      - That part was loaded in ``float16``: convert it, as below.
 #
@@ -201,16 +201,6 @@ except AssertionError as error:
     print("AssertionError:", error)
 assert raised == ["No inf checks were recorded for this optimizer."]
 assert model.weight.grad is not None
-# sphinx_gallery_end_ignore
-
-# %%
-# Make the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, all weights of this
-# optimizer frozen, or a loss that does not use them, such as ``torch.tensor(loss, requires_grad=True)``. Then this prints
-# ``False`` in front of ``scaler.step``. If it prints ``True``, ``unscale_`` ran before ``backward()``:
-
-print(any(p.grad is not None for g in optimizer.param_groups for p in g["params"]))
-
-# sphinx_gallery_start_ignore
 _model = nn.Linear(4, 1)
 _optimizer = torch.optim.SGD(_model.parameters(), lr=0.1)
 
@@ -234,13 +224,19 @@ for _unscales in (False, True):
     assert _says(_scaler.step, _optimizer) == raised[0]
     assert (_model.weight.grad is not None) == _unscales
     assert _says(_scaler.update) == "No inf checks were recorded prior to update."
+_scaler = torch.amp.GradScaler("cpu")
+_scaler.scale(_model(x).sum()).backward()
+_optimizer.step()
+assert _says(_scaler.update) == "No inf checks were recorded prior to update."
 # sphinx_gallery_end_ignore
 
 # %%
-# *No inf checks were recorded prior to update* comes from ``scaler.update()`` if neither ``scaler.unscale_`` nor
-# ``scaler.step`` found a gradient before it, for example because the loop calls ``optimizer.step()``.
-
-# %%
+# Create the optimizer after the model. Other causes are ``zero_grad()`` between ``backward()`` and ``step()``, a loss that does
+# not use the weights of this optimizer, or ``unscale_`` before ``backward()``.
+#
+# *No inf checks were recorded prior to update* comes from ``scaler.update()``, often because the loop calls
+# ``optimizer.step()`` instead of ``scaler.step(optimizer)``.
+#
 # unscale_() has already been called
 # ----------------------------------
 # For one optimizer, ``unscale_`` may run once between two calls of ``update()``. Here it runs for each small batch of an
@@ -280,21 +276,7 @@ nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 scaler.step(optimizer)
 scaler.update()
 
-# sphinx_gallery_start_ignore
-_wrong = nn.Linear(4, 1)
-_plain = torch.optim.SGD(_wrong.parameters(), lr=0.1)
-_scaler = torch.amp.GradScaler("cpu")
-_scaler.scale(1e38 * _wrong(x).sum()).backward()
-_scaler.unscale_(_plain)
-_plain.step()
-_scaler.update()
-assert not _wrong.weight.isfinite().any()
-# sphinx_gallery_end_ignore
-
 # %%
-# Do not replace ``scaler.step(optimizer)`` by ``optimizer.step()``. After ``unscale_`` nothing raises then, and a step with
-# infinite gradients is not skipped.
-#
 # Without ``update()`` the second step raises:
 
 # sphinx_gallery_start_ignore
@@ -318,7 +300,7 @@ assert raised[1:] == ["unscale_() is being called after step()."]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``unscale_`` says *unscale_() is being called after step()* there.
+# ``unscale_`` says *unscale_() is being called after step()* in the same place.
 #
 # What not to do
 # --------------
