@@ -77,7 +77,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# It is a warning, so the program goes on. ``x.new_tensor(x)`` says the same. The warning names the line:
+# It is a warning, so the program goes on. ``x.new_tensor(x)`` warns, too. The warning names the line:
 #
 # .. list-table::
 #    :header-rows: 1

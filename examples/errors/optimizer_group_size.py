@@ -56,8 +56,7 @@ assert (
 # These are the usual causes:
 #
 # - **Layers were frozen or unfrozen,** as above: build the optimizer with the parameters that it had before.
-# - **The model has changed,** for example its head for another task. Load the weights that still fit, and begin with a new
-#   optimizer.
+# - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer.
 # - **A trainer resumes everything,** as ``trainer.fit(ckpt_path=...)`` does. To fine-tune, load only the weights yourself, and
 #   leave ``ckpt_path`` out.
 # - **The file belongs to a different optimizer,** for example that of the generator to the discriminator. Load the right one.
