@@ -114,22 +114,17 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #    * - the frame
 #      - cause and fix
 #    * - ``model.to(device)`` after your ``load_state_dict``
-#      - ``assign=True`` is missing, as above, or with ``strict=False`` a name in the file.
+#      - ``assign=True`` is missing, as above. Or the file lacks a name, and ``strict=False`` lets that pass.
 #    * - the same, and only a buffer is listed
 #      - The buffer is not saved: see below.
-#    * - ``.to(device)`` after ``from_pretrained(..., device_map="auto")``, also in a trainer
-#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model, or load it with a ``device_map``
-#        of one device (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
-#    * - ``SentenceTransformer(...)`` in several threads
-#      - While one thread builds a model on ``meta``, the others do so, too. Load one after the other
-#        (`ogx#4635 <https://github.com/ogx-ai/ogx/issues/4635>`__).
-#    * - ``.cpu()`` in a script that converts weights
-#      - Load the model with ``device_map="cpu"``.
+#    * - ``.to(device)`` after ``from_pretrained(..., device_map="auto")``
+#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model
+#        (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
 #
 # The fix
 # -------
-# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype. So training changes ``saved``,
-# and a second model needs its own copy.
+# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype. On the CPU, training changes
+# ``saved``, too, so give a second model its own copy.
 
 with torch.device("meta"):
     model = Net()
@@ -159,26 +154,6 @@ _part.load_state_dict({name: t.half() for name, t in saved.items()}, assign=True
 assert _part.head.bias.dtype == torch.float16
 
 
-# a library that patches nn.Module for the time of a load does it for all threads
-import threading
-
-_register, _built = nn.Module.register_parameter, []
-
-
-def _on_meta(module, name, parameter):
-    _register(module, name, parameter)
-    if parameter is not None:
-        module._parameters[name] = nn.Parameter(parameter.to("meta"))
-
-
-nn.Module.register_parameter = _on_meta
-_thread = threading.Thread(target=lambda: _built.append(nn.Linear(2, 2)))
-_thread.start()
-_thread.join()
-nn.Module.register_parameter = _register
-assert _says(lambda: _built[0].to(device)) == message
-
-
 class _Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -197,8 +172,8 @@ assert len(list(_tied.parameters())) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``assign=True`` replaces the parameters. So make the optimizer after this line. And if two layers share a weight, share it
-# again: ``model.out.weight = model.words.weight``. Without this the optimizer gets two parameters, in silence.
+# ``assign=True`` replaces the parameters. So make the optimizer after this line. If two layers share a weight, share it again
+# before that: ``model.out.weight = model.words.weight``. Without this the optimizer gets two parameters, in silence.
 #
 # **A buffer with persistent=False** is not in the file, so it stays on ``meta``:
 
@@ -283,8 +258,8 @@ assert len(list(_tied.to_empty(device=device).parameters())) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights after it. Compute the buffers that the file does not have, and share weights again. A forgotten buffer
-# raises nothing (`transformers#45902 <https://github.com/huggingface/transformers/issues/45902>`__).
+# Load the weights after it, compute the buffers that the file does not have, and share weights again. A forgotten buffer
+# raises nothing.
 #
 # **Do not move the input to meta instead.** The result has only a shape:
 

@@ -86,36 +86,19 @@ class _Built(nn.Module):
 
 
 assert not _copies(_Built(True)) and _copies(_Built(False))
-assert not _copies({"prediction": model(x)})
-assert _copies({"prediction": model(x).detach()})
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``graph leaves``: tensors without a ``grad_fn``. The message does not name the tensor; a search for it is below.
-# - ``weight_norm``: one known source, below too. The oldest versions say *Only Variables created explicitly by the user (graph
-#   leaves) support the deepcopy protocol*.
+# *Graph leaves* are tensors without a ``grad_fn``. The message does not name the tensor, but when the copy fails is a hint:
 #
-# The frame above ``deepcopy`` tells where the tensor was made:
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 44 56
-#
-#    * - the frame
-#      - cause and fix
-#    * - your ``deepcopy(model)``, after a batch
-#      - ``forward`` keeps an output: store it detached, or set the attribute to ``None``.
-#    * - ``ModelEMA``, ``AveragedModel``, before any batch
-#      - ``__init__`` computes a weight: see below. Or it runs a batch through the model: put ``torch.no_grad()`` around that.
-#    * - a library that hooks a layer, such as ``BYOL``
-#      - The hook keeps the output. Clear what it keeps before the copy. Detached in the hook, it could not train the layer.
-#    * - a metric that copies its inputs
-#      - An output of the model is copied alone: give it ``y.detach()``.
+# - **After the first batch:** ``forward`` or a hook keeps an output of a layer.
+# - **Before any batch,** often in ``AveragedModel`` or ``ModelEMA``: a weight was computed in ``__init__``, by
+#   ``nn.utils.weight_norm`` or by pruning. Or ``__init__`` runs a batch through the model: put ``torch.no_grad()`` around that.
 #
 # Why
 # ---
 # ``features`` has a value and a ``grad_fn``. A copy that kept the ``grad_fn`` would send its gradients to the weights of the
-# original. A copy without it would not be the same tensor. PyTorch refuses to choose.
+# original. A copy without it would be cut off from the weights. PyTorch refuses to choose.
 
 weight, bias, features = model.layer.weight, model.layer.bias, model.features
 
@@ -296,7 +279,7 @@ assert not _copies(scale.double())  # as .cuda() does, a new tensor from a param
 # sphinx_gallery_end_ignore
 
 # %%
-# **It is one tensor:** ``y.detach().clone()`` is a copy outside of the graph, and ``y.clone()`` one inside.
+# **You copy a single tensor:** write ``y.detach().clone()``, or ``y.clone()`` to keep the graph.
 #
 # What not to do
 # --------------
@@ -354,11 +337,9 @@ assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
-# The first losses are equal, so a log may not show it.
-#
 # Messages that are close to this one
 # -----------------------------------
-# A computed tensor cannot be sent to another process either, through a queue or out of a ``DataLoader`` worker:
+# A computed tensor cannot be sent to another process either:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -381,5 +362,4 @@ assert len(raised) == 1 and raised[0].startswith(_words)
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: what is a leaf, and what is not.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a kept tensor keeps alive.
-# - :ref:`sphx_glr_gallery_training_data_loading.py`: what a worker may return.
 # - In PyTorch's reference: `Tensor.detach <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html>`__.

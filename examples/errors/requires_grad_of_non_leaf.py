@@ -87,15 +87,14 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 #      - what to do
 #    * - ``features.requires_grad = False``
 #      - ``detach()``, as below
-#    * - ``layer.weight.requires_grad = False``, ``p.requires_grad = False``
+#    * - ``layer.weight.requires_grad = False``
 #      - The weight is computed: see below.
 #    * - ``image.requires_grad = True`` in a loop
 #      - ``image.detach().requires_grad_()``, see below.
 #    * - ``loss.requires_grad = True``
-#      - Delete it: this loss has a graph. It only hid that :ref:`others had none
-#        <sphx_glr_gallery_errors_no_grad_fn.py>`.
+#      - Delete it: this loss has a graph. If others have none, see :ref:`sphx_glr_gallery_errors_no_grad_fn.py`.
 #    * - ``s.requires_grad = True``, to read ``s.grad``
-#      - ``s.retain_grad()``
+#      - ``s.retain_grad()``, before ``backward``
 #
 # Why
 # ---
@@ -154,8 +153,7 @@ for _computed in (
 
 # %%
 # **A weight is computed,** by ``weight_norm``, ``spectral_norm`` or pruning, and ``layer.weight.requires_grad = False`` raises.
-# Freeze what it is computed from: ``layer.requires_grad_(False)``, which freezes the bias, too. In the inner loop of MAML,
-# leave these weights out of the update.
+# Freeze what it is computed from: ``layer.requires_grad_(False)``, which freezes the bias, too.
 #
 # **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
 # assigning ``True`` raises:
@@ -204,17 +202,6 @@ for _inside, _moves in ((True, False), (False, True)):
 # %%
 # If an optimizer changes the image, make the leaf once, before the optimizer and the loop.
 #
-# **Record nothing from the start.** Then the output of a layer has no history:
-
-with torch.no_grad():
-    features = body(x)
-print("is_leaf:", features.is_leaf, " requires_grad:", features.requires_grad)
-
-# sphinx_gallery_start_ignore
-assert features.is_leaf and not features.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
 # What not to do
 # --------------
 # **Detach in place.** ``detach_()`` turns ``features`` itself into a leaf. If an operation that used ``features`` before has
@@ -266,7 +253,7 @@ assert not features.is_leaf and not features.retains_grad and kept.grad is not N
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# Under ``torch.func`` you do not set the flag at all: ``grad`` and ``vmap`` decide what is differentiated.
+# Inside of ``torch.func.grad`` you do not set the flag. Its ``argnums`` says what is differentiated.
 
 # sphinx_gallery_start_ignore
 raised = []

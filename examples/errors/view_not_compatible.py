@@ -88,16 +88,13 @@ assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
 #
 # - **in your forward**, after a ``transpose``, a ``permute`` or a slice;
 # - **in your forward, after a convolution** in the ``channels_last`` format;
-# - **in an accuracy**, ``correct[:k].view(-1)``, of old code;
-# - **in backward of your own Function**: the gradient of a ``sum()`` is expanded, so ``grad.view`` can raise there;
-# - **in a library**: update it, or give it contiguous tensors.
-#
-# Older versions say *invalid argument 2: view size is not compatible* and *Call .contiguous() before .view()*.
+# - **in an accuracy** of old code, ``correct[:k].view(-1)``;
+# - **in backward of your own Function**: the gradient that arrives there may be expanded, for example by ``sum(1)``.
 #
 # Why
 # ---
 # PyTorch reads a tensor by its *strides*: how many places in memory to go on for one step along each dimension. A transpose
-# exchanges strides and moves nothing. For a flat tensor, ``view`` needs the same distance from each element to the next:
+# exchanges strides and moves nothing. To make a flat tensor, ``view`` needs the same distance from each element to the next:
 
 import matplotlib.pyplot as plt
 
@@ -158,7 +155,7 @@ assert _lost.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``contiguous()`` returns a tensor. On a line of its own it changes nothing:
+# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` returns a tensor. On a line of its own it changes nothing:
 
 columns = wide.t()
 columns.contiguous()
@@ -219,7 +216,7 @@ assert torch.equal(values.reshape(3, 4), wrong)
 
 # %%
 # ``reshape`` without the transpose gives the same wrong numbers. Move dimensions with ``transpose`` or ``permute`` first, then
-# merge neighbors, and test with numbers that say where they came from.
+# merge neighbors.
 #
 # See also
 # --------

@@ -130,8 +130,7 @@ assert torch.equal(_first(rows, starts), _loop)
 # %%
 # If the lengths differ, as in ``row[:x].sum()``, keep the length and sum zeros: ``torch.where(places < x, row, 0)`` with
 # ``places = torch.arange(4, device=row.device)``.
-
-# %%
+#
 # Other messages with the same cause
 # ----------------------------------
 # **An if.** It needs one answer for all rows, and raises even if the rows agree:
@@ -154,10 +153,10 @@ assert _says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 
 # %%
 # Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. In a ``mask_mod`` of FlexAttention,
-# return the comparison: ``return q >= k``. Move a check that raises, such as one for NaN, out of ``vmap``.
+# return the comparison: ``return q >= k``.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
-# possible*. Make it from a mapped tensor: ``row.new_zeros(4)``.
+# possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
 #
 # **A mask.** ``row[row > 4]`` has another length for each row. In a sum, zeros change nothing, so sum
 # ``torch.where(row > 4, row, 0)``. A mean also needs the count, ``(row > 4).sum()``.
@@ -252,7 +251,7 @@ assert raised[0].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# For gradients of single samples, ``vmap(grad(loss))``, PyTorch 2.13 says this instead:
+# With gradients of single samples, ``vmap(grad(loss))``, it says this instead:
 
 from torch.func import functional_call, grad
 
@@ -275,8 +274,8 @@ assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Batch norm mixes the samples, so a gradient of one sample has no clear meaning. Use group norm, which does not, or
-# ``net.eval()``:
+# Batch norm mixes the samples, so a gradient of one sample has no clear meaning. If the network is trained already, call
+# ``net.eval()``. To train it, use group norm, which does not mix them:
 
 net[1] = nn.GroupNorm(2, 6)
 weights = dict(net.named_parameters())
@@ -292,16 +291,10 @@ for _i, _row in enumerate(rows):
 net[1] = nn.BatchNorm1d(6).eval()
 weights = dict(net.named_parameters())
 assert vmap(grad(loss), in_dims=(None, 0))(weights, rows)["0.weight"].shape == (3, 6, 4)
-_bare = torch.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(4)))
-_normed = vmap(_bare)(groups)
-assert torch.allclose(_bare(groups[1]), _normed[1], atol=1e-5)
-assert not list(_bare.buffers())
+assert vmap(nn.BatchNorm1d(4).eval())(groups).shape == (3, 8, 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# For batch norm over each group, as in the first case, call ``torch.func.replace_all_batch_norm_modules_(net)`` before you
-# train. It removes the running statistics.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: where ``vmap`` saves a loop.
