@@ -90,7 +90,8 @@ except TypeError as error:
 #    * - ``forward``, as above
 #      - Give the computed tensor a different name.
 #    * - the code that builds the model
-#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made
+#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. To share the weight of a different layer, see
+#        below.
 #    * - the inner loop of meta-learning
 #      - ``functional_call``, below
 #    * - ``register_parameter``: *object to parameter*
@@ -188,7 +189,7 @@ with torch.no_grad():
 y = torch.func.functional_call(layer, {"weight": layer.weight * 0.9}, x)
 y.sum().backward()
 
-# the weight of one layer in another
+# one weight in two layers
 encoder, decoder = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
 decoder.weight = encoder.weight  # without .data
 
