@@ -82,9 +82,9 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 #
 # Why
 # ---
-# ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. ``7 / 10`` is a
-# constant in the record, so its guard is ``self.calls == 7``. In the next call the guard fails, and the function is compiled
-# again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
+# ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. The counter is a
+# constant in the record, so there is a guard such as ``self.calls == 7``. In the next call the guard fails, and the function is
+# compiled again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
 #
 # The fix
 # -------
