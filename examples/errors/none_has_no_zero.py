@@ -174,7 +174,7 @@ assert all(p.grad is None for p in model.parameters())
 
 # %%
 # Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. To *read* gradients for a
-# plot, do it between ``backward()`` and ``zero_grad()``. Pass over frozen parameters, which have none:
+# plot, do it between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, such as frozen ones:
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
