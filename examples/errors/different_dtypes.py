@@ -63,7 +63,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
 #      - The input, the model or a part of it is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
-#      - Usually the training ran under ``autocast``. Use it here, too.
+#      - Usually the training ran under ``autocast``. Use it there, too.
 #    * - ``optimizer.step()``
 #      - *expected dtype float for end*, see below.
 #
