@@ -166,8 +166,8 @@ assert torch.equal(_weight.grad, torch.ones(3, 2))
 # **For a weight that you limit after** ``optimizer.step()`` a new tensor would not be the parameter. Write to it inside
 # ``no_grad``.
 #
-# **For a picture or a log** nothing has to be recorded. If the write is in a library, such as the normalization of
-# torchvision's ``make_grid``, give it ``image.detach().clone()``.
+# **For a picture or a log** nothing has to be recorded. If the write is in a library, as in older versions of torchvision's
+# ``make_grid``, give it ``image.detach().clone()``.
 #
 # What not to do
 # --------------
