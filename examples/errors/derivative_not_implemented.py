@@ -91,7 +91,7 @@ for _name, _options in (
 #    * - the name
 #      - what to do
 #    * - ``_scaled_dot_product_flash_attention``, ``..._efficient_attention``, ``..._cudnn_attention``
-#      - ``MATH``, as below: kernels of a GPU
+#      - ``MATH``, as below. These are kernels of a GPU.
 #    * - ``_cudnn_rnn``
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
