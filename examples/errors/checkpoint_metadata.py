@@ -319,7 +319,7 @@ assert torch.allclose(_row.grad, 2 * _row.cos())
 # sphinx_gallery_end_ignore
 
 # %%
-# **Set** ``determinism_check="none"``. The two runs still differ, and the gradient can be wrong, again without a message.
+# **Set** ``determinism_check="none"``. The two runs still differ, so the gradient can be wrong.
 #
 # See also
 # --------
