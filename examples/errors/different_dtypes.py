@@ -63,9 +63,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
 #      - The input, the model or a part of it is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
-#      - Usually the training ran under ``autocast``. Use it here, too.
-#    * - ``backward`` of your own Function
-#      - ``custom_fwd`` and ``custom_bwd``, see below.
+#      - Usually the training ran under ``autocast``. Use it there, too.
 #    * - ``optimizer.step()``
 #      - *expected dtype float for end*, see below.
 #
@@ -164,8 +162,6 @@ print(loss.dtype)
 # graph: loss -- mat1 is the data, mat2 the transposed weight: AddmmBackward0 is the product of both
 
 # sphinx_gallery_start_ignore
-import traceback
-
 assert model(x).dtype == torch.float32
 try:
     model(x + torch.from_numpy(np.ones(3)))  # as a constant in forward
@@ -177,88 +173,6 @@ assert not hasattr(_half, "weight")
 assert _half(x.to(next(_half.parameters()).dtype)).dtype == torch.bfloat16
 
 
-def _product(forward_as=lambda f: f, backward_as=lambda f: f):
-    class Product(torch.autograd.Function):
-        @staticmethod
-        @forward_as
-        def forward(ctx, a, b):
-            ctx.save_for_backward(a, b)
-            return a @ b
-
-        @staticmethod
-        @backward_as
-        def backward(ctx, grad):
-            a, b = ctx.saved_tensors
-            return grad @ b.t(), a.t() @ grad
-
-    a, b = torch.ones(2, 3, requires_grad=True), torch.ones(3, 4, requires_grad=True)
-    with torch.autocast("cpu", torch.bfloat16):
-        result = Product.apply(a, b)
-    result.sum().backward()
-    return a.grad.tolist(), b.grad.tolist()
-
-
-try:
-    _product()
-except RuntimeError as error:
-    _raised.append("m1 and m2 to have the same dtype" in str(error))
-assert _raised == [True] * 7
-_both = tuple(
-    getattr(torch.amp, f"custom_{way}")(device_type="cpu") for way in ("fwd", "bwd")
-)
-assert _product(*_both) == ([[4] * 3] * 2, [[2] * 4] * 3)
-try:
-
-    class _Setup(torch.autograd.Function):
-        forward = staticmethod(_both[0](lambda x: 2 * x))
-        setup_context = staticmethod(lambda ctx, inputs, output: None)
-        backward = staticmethod(_both[1](lambda ctx, grad: grad))
-
-    _Setup.apply(torch.ones(2, requires_grad=True)).sum().backward()
-except AttributeError as error:
-    _raised.append("_fwd_used_autocast" in str(error))
-assert _raised == [True] * 8
-for _type, _finite in ((torch.float16, False), (torch.bfloat16, True)):
-    assert torch.tensor(300.0).to(_type).square().isfinite() == _finite
-
-
-def _fused(autocast, dtype, convert=lambda weight, grad: weight):
-    class Fused(torch.autograd.Function):
-        @staticmethod
-        @torch.amp.custom_fwd(device_type="cpu")
-        def forward(ctx, x, a, b):
-            ctx.save_for_backward(x, a, b)
-            return x @ a.to(x.dtype) @ b.to(x.dtype)
-
-        @staticmethod
-        @torch.amp.custom_bwd(device_type="cpu")
-        def backward(ctx, grad):
-            x, a, b = ctx.saved_tensors
-            back = grad @ convert(b, grad).t()
-            return None, x.t() @ back, (x @ convert(a, grad)).t() @ grad
-
-    a, b = torch.ones(3, 2, requires_grad=True), torch.ones(2, 5, requires_grad=True)
-    with torch.autocast("cpu", dtype, enabled=autocast):
-        result = Fused.apply(torch.ones(4, 3, dtype=dtype), a, b)
-    try:
-        result.sum().backward()
-    except RuntimeError as error:
-        frames = {frame.name for frame in traceback.extract_tb(error.__traceback__)}
-        return str(error), "decorate_bwd" in frames
-    return a.grad, b.grad
-
-
-for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items():
-    assert _fused(False, _dtype) == (
-        f"expected m1 and m2 to have the same dtype, but got: c10::{_name} != float",
-        True,
-    )
-    for _grads in (
-        _fused(True, _dtype),
-        _fused(False, _dtype, lambda weight, grad: weight.to(grad.dtype)),
-    ):
-        for _grad, _right in zip(_grads, (20.0, 12.0), strict=True):
-            assert _grad.dtype == torch.float32 and _grad.eq(_right).all()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -266,13 +180,7 @@ for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items()
 # - **Integers**: ``x.float()``. For images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: often a part was loaded in ``float16``, and an adapter or a head made in ``float32``. To
 #   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
-#   model only, convert all of it to the type of the loaded part: ``model.half()`` or ``model.bfloat16()``, or ``torch_dtype=``
-#   for each part of a pipeline.
-# - **In the backward of your own Function**: ``loss.backward()`` usually stands outside of autocast. Put
-#   ``@torch.amp.custom_fwd(device_type="cuda")`` on ``forward(ctx, ...)``, without ``setup_context``, and
-#   ``@torch.amp.custom_bwd(device_type="cuda")`` on ``backward``. If the traceback has ``decorate_bwd``, they are there, as in
-#   a library for LoRA. Usually the forward pass then ran without autocast, and only ``forward`` converts: run the model under
-#   autocast. If it is your Function, convert in ``backward`` too, as in ``grad @ b.to(grad.dtype).t()``.
+#   model only, convert all of it to the type of the loaded part: ``model.half()`` or ``model.bfloat16()``.
 #
 # expected dtype float for \`end\` but got dtype double
 # -----------------------------------------------------
@@ -351,7 +259,7 @@ assert optimizer.state[model.weight]["step"] == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# ``float16`` would turn small squares into 0. To train in half precision, do not convert the model: use ``autocast``.
+# To train in half precision, do not convert the model: use ``autocast``.
 #
 # **An average of weights** (EMA) in ``float32``, of a model in ``bfloat16``, says the same. Convert the weight, not the
 # average:
@@ -370,13 +278,6 @@ except RuntimeError as error:
     said.append(str(error))
 assert said[-1] == "expected dtype float for `end` but got dtype c10::BFloat16"
 assert torch.allclose(average, torch.full((3,), 0.01))
-_model = nn.Linear(2, 2).bfloat16()
-_average = torch.optim.swa_utils.AveragedModel(
-    nn.Linear(2, 2), avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)
-)
-for _ in range(2):
-    _average.update_parameters(_model)
-assert _average.module.weight.dtype == torch.float32
 # a part in float16 and a part that learns in float32, under autocast
 _base, _adapter = nn.Linear(3, 3).half().requires_grad_(False), nn.Linear(3, 3)
 _x = torch.rand(2, 3)
@@ -392,8 +293,6 @@ assert _before == ["mat1 and mat2 must have the same dtype, but got Half and Flo
 # sphinx_gallery_end_ignore
 
 # %%
-# With PyTorch's ``AveragedModel`` it is ``avg_fn=lambda a, w, number: a.lerp(w.to(a.dtype), 0.01)``.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_memory_precision.py`: what half precision saves and costs.

@@ -86,10 +86,11 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 # ---------------------
 # Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
 #
-# - ``False``, ``True``: ``w`` was computed, by an update as above, or when it was made, by ``.to(device)`` or ``* 0.01``. Make
-#   it without ``requires_grad=True``, and call ``requires_grad_()`` last, as below.
-# - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...``. If nothing has changed ``w`` yet, it was
-#   made without ``requires_grad=True``.
+# - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. If it was
+#   computed when it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call
+#   ``requires_grad_()`` last, as in the last lines of this code.
+# - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
+#   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
 #   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``.
 
@@ -139,18 +140,12 @@ print(w)
 
 # sphinx_gallery_start_ignore
 assert w.is_leaf and w.requires_grad and (w > 4.7).all()
-_path = w.detach(), w.detach().clone()
-with torch.no_grad():
-    w -= 1
-assert torch.equal(_path[0], w) and torch.equal(_path[1], w + 1)
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 w.grad = None  # before the first backward
 # sphinx_gallery_end_ignore
 
 # %%
-# To keep ``w`` of each step in a list, append ``w.detach().clone()``: the memory of ``w`` changes with each step.
-#
-# **zero_() comes before the first backward().** Use ``w.grad = None`` instead of ``w.grad.zero_()``: it works before the first
+# **zero_() comes before the first backward().** Use ``w.grad = None`` instead of ``w.grad.zero_()``. It works before the first
 # ``backward()``, too.
 #
 # **There is an optimizer.** Since PyTorch 2.0, its ``zero_grad()`` sets the gradients to ``None``. Older code that then writes
@@ -179,7 +174,7 @@ assert all(p.grad is None for p in model.parameters())
 
 # %%
 # Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. To *read* gradients for a
-# plot, do it between ``backward()`` and ``zero_grad()``. Pass over frozen parameters, which have none:
+# plot, do it between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, such as frozen ones:
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
@@ -193,7 +188,7 @@ assert model.weight.grad is None and model.bias.grad is None
 # %%
 # What not to do
 # --------------
-# **Test for None and go on.** Then ``zero_()`` is silent, and the second step fails where it needs the gradient:
+# **Test for None and go on.** The second step then fails where it needs the gradient:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -214,22 +209,9 @@ with warnings.catch_warnings():
         print("TypeError:", error)
 assert raised == ["unsupported operand type(s) for *: 'float' and 'NoneType'"]
 assert torch.allclose(w, torch.tensor([1.8, 2.6]))  # after one step
-w, _lengths = torch.tensor([1.0, 2.0], requires_grad=True), []
-for _ in range(3):
-    (w - 5).square().sum().backward()
-    w = w - 0.1 * w.grad
-    w.retain_grad()
-    _node, _length = w.grad_fn, 0
-    while _node:
-        _length += 1
-        _node = _node.next_functions[0][0] if _node.next_functions else None
-    _lengths.append(_length)
-assert _lengths == [2, 3, 4]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Call** ``w.retain_grad()`` **after each update.** There are gradients then, but the graph behind ``w`` grows with each step.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: the other reasons for ``None``.

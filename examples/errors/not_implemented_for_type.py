@@ -171,16 +171,9 @@ print(loss)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(loss, -torch.log_softmax(scores, 1)[[0, 1], [0, 1]].mean())
-assert "Expected floating point type for target" in says(
-    lambda: F.cross_entropy(scores, F.one_hot(labels, 3))
-)
-assert F.cross_entropy(scores, F.one_hot(labels, 3).float()) == loss
 # sphinx_gallery_end_ignore
 
 # %%
-# One-hot labels of the shape of the scores are probabilities, so they do need floats: ``F.cross_entropy(scores,
-# one_hot.float())``.
-#
 # **An accuracy** is the mean of True and False. Convert them first:
 
 # sphinx_gallery_start_ignore
@@ -202,16 +195,13 @@ assert message == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions said *Can only calculate the mean of floating types. Got Long instead.*
-#
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(2, dtype=torch.bool).mean()
 #
 #    The error has another type (`pytorch#192351 <https://github.com/pytorch/pytorch/pull/192351>`__). An ``except
 #    RuntimeError`` still catches it.
 #
-# **Images or counts** as integers: ``image.float() / 255``, ``counts.float()``. If the integers are the ids of words, the
-# embedding is missing.
+# **Images** of bytes: ``image.float() / 255``. If the integers are the ids of words, the embedding is missing.
 #
 # **An embedding** needs integers. ``torch.Tensor`` with a capital T makes floating point numbers, ``torch.tensor`` makes
 # ``int64`` of Python's integers:

@@ -77,19 +77,19 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # - ``last reason``: the condition that failed. It names the value that changes.
 # - ``0/7``: the first function that was compiled, in its version 7. Both count from 0.
 #
-# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program. Earlier versions
-# said *torch._dynamo hit config.cache_size_limit (8)*. This page uses ``backend="eager"``, which needs no compiler.
+# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program. This page uses
+# ``backend="eager"``, which needs no compiler.
 #
 # Why
 # ---
-# ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. ``7 / 10`` is a
-# constant in the record, so its guard is ``self.calls == 7``. In the next call the guard fails, and the function is compiled
-# again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
+# ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. The counter is a
+# constant in the record, so there is a guard such as ``self.calls == 7``. In the next call the guard fails, and the function is
+# compiled again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
 #
 # The fix
 # -------
 # Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
-# model to the GPU and into the checkpoint (not with ``persistent=False``).
+# model to the GPU and into the checkpoint.
 
 
 class NetWithBuffer(nn.Module):
@@ -123,8 +123,8 @@ for _n in range(1, 11):
 #
 # Other values that change
 # ------------------------
-# If a number is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
-# numbers. This fails if Python needs the number itself, as in ``range(n)``. Here the value changes in each of 10 calls:
+# If an integer is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
+# integers. This fails if Python needs the number itself, as in ``range(n)``. Here the value changes in each of 10 calls:
 #
 # .. how-measured:: A backend that keeps each graph counts the versions of a function.
 
@@ -147,21 +147,15 @@ def double(x):
     return x * 2
 
 
-def marked(x):
-    torch._dynamo.mark_dynamic(x, 0)
-    return x
-
-
 x = torch.ones(2, 4)
-numbers = [(x, n) for n in range(10)]
+integers = [(x, n) for n in range(10)]
 growing = [(torch.ones(n + 2, 4),) for n in range(10)]
 count = {
     "integer in the module": versions(Net(), [(x,)] * 10),
     "list that grows": versions(sum, [([x] * (n + 1),) for n in range(10)]),
     "shape, dynamic=False": versions(double, growing, dynamic=False),
-    "number as argument": versions(lambda x, n: x * (n / 10), numbers),
+    "integer as argument": versions(lambda x, n: x * (n / 10), integers),
     "shape": versions(double, growing),
-    "shape, mark_dynamic": versions(double, [(marked(x),) for (x,) in growing]),
     "tensor in the module": versions(NetWithBuffer(), [(x,)] * 10),
 }
 
@@ -170,7 +164,7 @@ count = {
 
 import matplotlib.pyplot as plt
 
-# figure: Seven bars. Integer in the module, list that grows, dynamic=False: 8. Number as argument, shape: 2. The rest: 1.
+# figure: Six bars. Integer in the module, list that grows, dynamic=False: 8. Integer as argument, shape: 2. Tensor: 1.
 fig, ax = plt.subplots(figsize=(7, 2.3), layout="constrained")
 colors = ["#c2410c" if number == 8 else "#047857" for number in count.values()]
 ax.bar_label(ax.barh(list(count), count.values(), color=colors), padding=4)
@@ -181,9 +175,9 @@ ax.set_title("At 8 versions, PyTorch gives up")
 # sphinx_gallery_start_ignore
 import torch._dynamo.testing
 
-assert list(count.values()) == [8, 8, 8, 2, 2, 1, 1]
-assert versions(lambda x, n: sum(x * i for i in range(n)), numbers[1:]) == 8
-assert versions(lambda x, n: x * 0.5**n, numbers[1:]) == 2
+assert list(count.values()) == [8, 8, 8, 2, 2, 1]
+assert versions(lambda x, n: sum(x * i for i in range(n)), integers[1:]) == 8
+assert versions(lambda x, n: x * 0.5**n, integers[1:]) == 2
 assert versions(double, [(torch.ones(n, 4),) for n in range(10)]) == 3  # 0, 1, the rest
 # a larger limit, and twelve values that come again
 with torch._dynamo.config.patch(recompile_limit=16):
@@ -225,7 +219,7 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 
 # %%
 # - **A shape**, such as the image size. Leave out ``dynamic=False``. PyTorch then tries to make the second version for all
-#   sizes from 2 on. To have it at once, call ``torch._dynamo.mark_dynamic(x, 0)`` on the first batch.
+#   sizes from 2 on.
 # - **An integer that must stay one.** ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: the shape changes then.
 # - **A string.** Each string that the code uses is a version. Keep that part out of the compiled function.
@@ -258,7 +252,7 @@ assert "size mismatch at index 0. expected 8, actual 9" in warned[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Earlier versions said *recompile_limit reached with one_graph=True*. The fix is the same: here, leave out ``dynamic=False``.
+# The fix is the same: in this code, leave out ``dynamic=False``.
 #
 # See also
 # --------
