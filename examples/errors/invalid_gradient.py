@@ -391,7 +391,6 @@ assert raised[0].startswith("Jacobian mismatch for output 0 with respect to inpu
 # sphinx_gallery_end_ignore
 
 # %%
-# %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
