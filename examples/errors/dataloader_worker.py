@@ -110,8 +110,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # sphinx_gallery_end_ignore
 
 # %%
-# The first message is the worker's, the second is your program's. Look for what is printed *above*
-# this message:
+# The first message is the worker's, the second is your program's. Look for what is printed *above* this message:
 #
 # .. list-table::
 #    :header-rows: 1
