@@ -110,8 +110,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # sphinx_gallery_end_ignore
 
 # %%
-# The first message is the worker's, the second is your program's. The number of the process, here 1234, differs in each run.
-# Look for what is printed *above* this message:
+# The first message is the worker's, the second is your program's. Look for what is printed *above* this message:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -123,16 +122,16 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - ``if __name__ == "__main__":``, as below
 #    * - *Can't pickle local object*, *Ran out of input*
 #      - Move a function to the top level: see below.
-#    * - *is killed by signal: Killed*, *Connection reset by peer*
+#    * - *is killed by signal: Killed*
 #      - Probably memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Load images in ``__getitem__``.
 #    * - *is killed by signal: Bus error*
-#      - Probably shared memory is full, in which batches travel. Start a container with ``--shm-size=8g`` or ``--ipc=host``
-#        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
+#      - Probably shared memory is full, through which batches travel. Start a container with ``--shm-size=8g`` or
+#        ``--ipc=host`` (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
 #    * - *Caught KeyError in DataLoader worker process 0*
 #      - Your ``__getitem__`` raised: see below.
 #    * - *Cannot re-initialize CUDA in forked subprocess*
 #      - Leave the GPU to the training loop: see below.
-#    * - nothing, or *Segmentation fault*
+#    * - *Segmentation fault*, or nothing
 #      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line.
 #
 # Why
@@ -218,7 +217,7 @@ assert "loader" in _seen and "batch" not in _seen
 # sphinx_gallery_end_ignore
 
 # %%
-# In a notebook under Windows or macOS, put your dataset class into a file, and import it.
+# In a notebook under Windows or macOS, put your dataset class and your functions into a file, and import them.
 #
 # Can't pickle local object, and EOFError: Ran out of input
 # ---------------------------------------------------------
@@ -276,9 +275,8 @@ assert _said == ["Ran out of input"]
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A transform with a lambda**: write a function, or a class with ``__call__``.
-# - **An open file, a database, an h5py file** in the dataset: open it in ``__getitem__``, at the first call.
-# - **Ran out of input from pickle.load** in your own code is a different case: most often the file is empty.
+# For a transform with a ``lambda``, write a function in the same way. *Ran out of input* from ``pickle.load`` in your own code
+# is a different case: most often the file is empty.
 #
 # Caught KeyError in DataLoader worker process 0
 # ----------------------------------------------
@@ -387,9 +385,8 @@ assert last == (
 
 # %%
 # This site is built without a GPU. A hidden part makes PyTorch believe that the program used CUDA before it forked its workers.
-# The message is PyTorch's own. The lines above ``_lazy_init`` show which of your lines asked for the GPU: ``__getitem__``, a
-# ``collate_fn``, or a model that prepares the samples. *CUDA error: initialization error* is often the same problem. Keep the
-# dataset's tensors on the CPU, and move whole batches in the training loop:
+# The message is PyTorch's own. The lines above ``_lazy_init`` show which of your lines asked for the GPU: often ``__getitem__``
+# or a ``collate_fn``. Keep the dataset's tensors on the CPU, and move whole batches in the training loop:
 
 
 class Images(Dataset):
@@ -409,26 +406,16 @@ print(batch.device)
 
 # sphinx_gallery_start_ignore
 _after_cuda.stop()
-_said = []
-try:
-    multiprocessing.set_start_method("spawn")
-except RuntimeError as error:
-    _said.append(str(error))
-assert _said == ["context has already been set"]
 folder.cleanup()
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Your own processes need the GPU**: start them with ``mp.get_context("spawn").Process(...)`` or ``mp.spawn``, below ``if
-#   __name__ == "__main__":``. ``set_start_method`` says *context has already been set* if it was called before.
-# - **vLLM and other libraries** have a setting: ``VLLM_WORKER_MULTIPROC_METHOD=spawn`` (`FastChat#3507
-#   <https://github.com/lm-sys/FastChat/issues/3507>`__). Even ``torch.cuda.is_available()`` before the fork can be enough
-#   (`vllm#15681 <https://github.com/vllm-project/vllm/issues/15681>`__).
-# - **spawn, to keep .to("cuda") in a dataset**: each worker then takes memory on the GPU, and samples go there one by one.
+# If your own processes need the GPU, start them with ``torch.multiprocessing.get_context("spawn").Process(...)``, below ``if
+# __name__ == "__main__":``.
 #
 # There appear to be leaked semaphore objects to clean up at shutdown
 # -------------------------------------------------------------------
-# Python says this for what a program left behind, for example when it was killed. Here one ends as it does when memory is full:
+# Python says this for what a program left behind, for example when it was killed. This one kills itself:
 
 import re
 import subprocess
@@ -449,8 +436,7 @@ assert ended.returncode == -9
 # sphinx_gallery_end_ignore
 
 # %%
-# If your program failed, look above this line for a traceback, *Killed* or *segmentation fault*. If it ended as it should, you
-# can ignore it.
+# If your program failed, look above this line for a traceback, *Killed* or *segmentation fault*.
 #
 # See also
 # --------

@@ -60,7 +60,7 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 # %%
 # - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor.
 # - ``non-singleton dimension 0``: where they meet, counted in the shape that was wanted.
-# - ``Target sizes`` is that shape, and ``Tensor sizes`` the shape of your tensor. Older versions end before these.
+# - ``Target sizes`` is that shape, and ``Tensor sizes`` the shape of your tensor.
 #
 # Why
 # ---
@@ -115,8 +115,7 @@ for _shape, _target, _fits in (
 # The fix
 # -------
 # **Rows of different lengths:** pad them, and keep the lengths. A loader does it in its ``collate_fn``, see :ref:`the page on
-# data loading <sphx_glr_gallery_training_data_loading.py>`. Pad labels of ``cross_entropy`` with ``padding_value=-100``, which
-# it skips by default.
+# data loading <sphx_glr_gallery_training_data_loading.py>`.
 
 from torch.nn.utils.rnn import pad_sequence
 
@@ -125,25 +124,16 @@ lengths = torch.tensor([len(row) for row in rows])
 batch = pad_sequence(rows, batch_first=True)
 mask = torch.arange(batch.shape[1]) < lengths.unsqueeze(1)
 print(batch)
-print("means:", (batch * mask).sum(1) / lengths)
+print("mean with the zeros:", batch.mean(1))
+print("mean of each row:   ", (batch * mask).sum(1) / lengths)
 
 # sphinx_gallery_start_ignore
 assert batch.tolist() == [[2, 4, 6, 0], [1, 2, 3, 6]]
 assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
-_labels = [torch.tensor([1]), torch.tensor([1, 0])]
-_padded = pad_sequence(_labels, batch_first=True, padding_value=-100)
-_logits = torch.randn(2, 2, 3)
-_loss = torch.nn.functional.cross_entropy(_logits.flatten(0, 1), _padded.flatten())
-_real = torch.cat([_logits[0, :1], _logits[1]]), torch.cat(_labels)
-assert torch.allclose(_loss, torch.nn.functional.cross_entropy(*_real))
-_vectors = pad_sequence([torch.ones(3, 5), torch.ones(4, 5)], batch_first=True)
-_means = (_vectors * mask[:, :, None]).sum(1) / lengths[:, None]
-assert torch.equal(_means, torch.ones(2, 5))
+assert batch.mean(1).tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# If each element of a row is a vector, use ``mask[:, :, None]`` and ``lengths[:, None]``.
-#
 # **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
@@ -173,42 +163,12 @@ assert "(6) must match the existing size (3)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# **A sequence longer than a table of positions**: the second number is the size of the table, often 512. RoBERTa has 514 rows
-# for 512 tokens. Cut the sequence in the tokenizer: ``truncation=True, max_length=512``.
+# **A sequence longer than a table of positions**: the second number is the size of the table, often 512. Cut the sequence in
+# the tokenizer: for 512 positions, ``truncation=True, max_length=512``. The same holds for RoBERTa, whose table has 514 rows.
 #
-# What not to do
-# --------------
-# **Pad with zeros and go on.** The zeros then count as data. The mean of the first row is 4:
-
-print("means:", batch.mean(1))
-
-# sphinx_gallery_start_ignore
-assert batch.mean(1).tolist() == [3, 3]
-_token_types = torch.zeros(1, 512)  # a buffer of the model
-assert "(514) must match the existing size (512)" in _said(
-    lambda: _token_types[:, :514].expand(1, 514)
-)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Forget the dimension where the sizes agree by chance.** With as many rows as columns, nothing is raised, and each column is
-# divided by the norm of a row.
-
-square = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
-for keepdim in (False, True):
-    result = square / square.norm(dim=1, keepdim=keepdim)
-    print(f"keepdim {keepdim!s:<5} norms {result.norm(dim=1)}")
-
-# sphinx_gallery_start_ignore
-for _keepdim in (False, True):
-    _norms = (square / square.norm(dim=1, keepdim=_keepdim)).norm(dim=1)
-    assert torch.allclose(_norms, torch.ones(2)) == _keepdim
-# sphinx_gallery_end_ignore
-
-# %%
 # The same in other words
 # -----------------------
-# ``+=`` cannot make its tensor larger. It says so, with both shapes:
+# ``+=`` cannot make its tensor larger:
 
 # sphinx_gallery_start_ignore
 try:
@@ -221,10 +181,14 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert raised == ["output with shape [3] doesn't match the broadcast shape [2, 3]"]
 assert (torch.zeros(3) + torch.ones(2, 3)).shape == (2, 3)
+_token_types = torch.zeros(1, 512)  # a buffer of a model
+assert "(514) must match the existing size (512)" in _said(
+    lambda: _token_types[:, :514].expand(1, 514)
+)
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``total = total + x`` if the larger shape is right. If it is not, look for a missing sum over the rows.
+# If the larger shape is right, write ``total = total + x``. If it is not, look for a missing sum in what you add.
 #
 # See also
 # --------

@@ -67,21 +67,17 @@ assert _said(lambda: setattr(_integers, "requires_grad", True)) == message.repla
     "O", "o", 1
 )
 assert not _said(lambda: _integers.requires_grad_(False))
-for _dtype in (torch.half, torch.bfloat16, torch.cfloat, torch.float8_e4m3fn):
-    assert not _said(torch.ones(2).to(_dtype).requires_grad_)
-assert torch.func.grad(lambda z: (z * 1.0).abs().sum())(torch.ones(2).cfloat()).any()
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``dtype``: print ``tensor.dtype``. ``torch.tensor([1, 2])``, ``torch.arange(3)`` and ``torch.randint`` make integers, and so
 #   does the second result of ``max``.
 # - The method ``requires_grad_()`` and ``torch.func.grad`` say *only Tensors of floating point dtype can require gradients*.
-#   They accept complex numbers, too.
 #
 # Why
 # ---
-# A derivative says what a small change does, and an integer has no small changes. A computation that turns floats into integers
-# gives the same result for a while, and then jumps. So its slope is 0, or does not exist.
+# A derivative says what a small change does, and an integer has no small changes. When ``x`` grows, ``x.long()``
+# gives the same integer for a while, and then jumps. So its slope is 0, or does not exist.
 
 import matplotlib.pyplot as plt
 
@@ -144,11 +140,8 @@ assert torch.equal(_frozen.grad, rows.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Integer weights of a quantized layer.** If the traceback ends in a library that loads or wraps the model, update it. Under
-# FSDP, bitsandbytes must `store 4-bit weights as floats
-# <https://github.com/bitsandbytes-foundation/bitsandbytes/issues/1232>`__: ``bnb_4bit_quant_storage=torch.bfloat16``, or
-# whatever dtype the model's other weights have. In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or
-# register a buffer. Both are saved with the model.
+# **Integer weights of a quantized layer.** In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a
+# buffer. Both are saved with the model. If the line is in a library that loads or wraps the model, try a newer version of it.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)
@@ -182,8 +175,7 @@ assert scores.grad is None and guess.grad == -2
 # sphinx_gallery_end_ignore
 
 # %%
-# Use the scores themselves instead: a loss such as ``cross_entropy``, the mean of the choices weighted by ``softmax``, or
-# ``torch.nn.functional.gumbel_softmax`` for a random choice.
+# Use the scores themselves instead: in a loss such as ``cross_entropy``, or in the mean of the choices weighted by ``softmax``.
 
 choices = torch.tensor([0.0, 1.0, 2.0])
 guess = (scores.softmax(-1) * choices).sum(-1)
@@ -195,70 +187,12 @@ assert scores.grad.all()
 _batch = torch.randn(4, 3, requires_grad=True)
 (_batch.softmax(-1) * choices).sum(-1)[0].backward()
 assert _batch.grad[0].all() and not _batch.grad[1:].any()
-scores.grad = None
-_choice = nn.functional.gumbel_softmax(scores, hard=True)
-assert sorted(_choice.round(decimals=4).tolist()) == [0, 0, 1]
-(_choice * choices).sum().backward()
-assert scores.grad.any()
-# sphinx_gallery_end_ignore
-
-# %%
-# **Round instead.** ``round()``, ``floor()``, ``ceil()`` and ``trunc()`` return floats, so nothing is raised. But PyTorch's
-# derivative of them is 0, so ``w`` learns nothing. If the forward pass must round, let backward skip it. This
-# *straight-through* gradient is a guess that is often good enough.
-
-w = torch.tensor([1.2, 2.7], requires_grad=True)
-((w.round() - 5) ** 2).sum().backward()
-print("rounded:         ", w.grad)
-
-w.grad = None
-rounded = w.round().detach() + (w - w.detach())
-((rounded - 5) ** 2).sum().backward()
-print("straight-through:", w.grad)
-
-# sphinx_gallery_start_ignore
-assert rounded.tolist() == [1, 3] and w.grad.tolist() == [-8, -4]
-for _dtype in (torch.float32, torch.bfloat16, torch.half):
-    _w = (10 * torch.randn(1000)).to(_dtype).requires_grad_()
-    _rounded = _w.round().detach() + (_w - _w.detach())  # exact in every dtype
-    _rounded.sum().backward()
-    assert torch.equal(_rounded, _w.round()) and (_w.grad == 1).all()
-for _name in ("round", "floor", "ceil", "trunc"):
-    _w = (torch.arange(-20, 21) / 8).requires_grad_()
-    _rounded = getattr(_w, _name)()
-    _rounded.sum().backward()
-    assert _rounded.is_floating_point() and not _w.grad.any()
-# sphinx_gallery_end_ignore
-
-# %%
-# Messages that are close to this one
-# -----------------------------------
-# A parameter that requires grad does not take integers as its ``data`` either. ``layer.to(torch.int8)`` says *nn.Module.to only
-# accepts floating point or complex dtypes*.
-
-# sphinx_gallery_start_ignore
-raised = []
-try:
-    # sphinx_gallery_end_ignore
-    layer = nn.Linear(2, 2)
-    layer.weight.data = layer.weight.data.to(torch.int8)
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    raised.append(str(error))
-    print("RuntimeError:", error)
-try:
-    layer.to(torch.int8)
-except TypeError as error:
-    raised.append(str(error))
-assert len(raised) == 2
-assert "data set to a tensor that requires gradients must be" in raised[0]
-assert "nn.Module.to only accepts floating point or complex dtypes" in raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: the straight-through gradient as a separate function.
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: a gradient that passes a rounding step.
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors can be leaves.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`: the error if an integer stands between the weights and the loss.
 # - In PyTorch's reference: `torch.Tensor.requires_grad

@@ -162,34 +162,6 @@ assert loss < 0.05
 # sphinx_gallery_end_ignore
 
 # %%
-# **A slice,** such as a few rows of an embedding table: optimize a detached copy, and build the table from it in each step.
-
-table = nn.Embedding(4, 2).weight
-rows = table[1:3].detach().clone().requires_grad_()
-optimizer = SGD([rows], lr=0.5)
-for _ in range(5):
-    optimizer.zero_grad()
-    whole = torch.cat([table[:1], rows, table[3:]])
-    loss = (whole - 1).square().sum()
-    loss.backward()
-    optimizer.step()
-print("rows:", rows.detach().tolist())
-
-# sphinx_gallery_start_ignore
-assert torch.equal(rows, torch.ones(2, 2)) and not (table == 1).any()
-assert _raises_for(table[1:3].clone().requires_grad_())
-_table, raised = torch.zeros(4, 2), []
-try:
-    for _ in range(2):  # written into one table instead
-        _table[1:3] = rows
-        (_table - 1).square().sum().backward()
-except RuntimeError as error:
-    raised.append(str(error))
-assert len(raised) == 1 and "backward through the graph a second time" in raised[0]
-assert _raises_for(table[1:3])
-# sphinx_gallery_end_ignore
-
-# %%
 # What not to do
 # --------------
 # **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But the loss
@@ -283,9 +255,9 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``nn.ModuleList([...])`` instead of the list. Other causes: a filter by ``requires_grad`` after everything was frozen,
-# and ``model.parameters()`` that was stored and looped over before, for example to count. It is a generator, and now it is
-# empty.
+# Write ``nn.ModuleList([...])`` instead of the list. The message also comes if you filter by ``requires_grad`` after everything
+# was frozen, or if you looped over a stored ``model.parameters()`` before. That is a generator, and now it is empty: call
+# ``model.parameters()`` again.
 #
 # The optimizer was given a single tensor. Put it into a list:
 

@@ -75,7 +75,7 @@ def says(call):
 #    * - your own ``collate_fn``
 #      - The line there. Pad before it stacks.
 #    * - ``torch.stack(...)`` in your model
-#      - A list that your loop filled. For tensors of different lengths use ``torch.cat``.
+#      - A list that your loop filled. Print the shapes in it.
 #
 # With workers, the message is at the end of the text. It may be *Trying to resize storage that is not resizable* instead.
 #
@@ -93,18 +93,17 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # sphinx_gallery_end_ignore
 
 # %%
-# For pairs, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
+# For pairs of tensors, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
 # - **(3, 112, 112) and (3, 112, 149)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
 #   ``Resize((112, 112))``.
 # - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
-# - **(n, 2) and (n,)**: stereo and mono sound. Take ``sound.mean(1)`` of stereo.
 # - **Boxes, words, sounds** of different lengths: pad them.
 #
 # The fix
 # -------
-# Pad each batch to its longest sample, and keep the lengths. The first dimension is padded: give a sound ``(1, n)`` as
-# ``sound[0]``.
+# Pad each batch to its longest sample, and keep the lengths. ``pad_sequence`` pads the first dimension, so all others must
+# agree.
 
 from torch import nn
 
@@ -127,8 +126,6 @@ assert pad(_boxes)[0].shape == (2, 3, 4) and pad(_boxes)[1].tolist() == [2, 3]
 assert pad([_boxes[0].numpy(), _boxes[1].numpy()])[0].equal(pad(_boxes)[0])
 _sounds = [torch.ones(1, 5), torch.ones(1, 7)]
 assert "must match the size" in says(lambda: pad(_sounds))
-assert pad([sound[0] for sound in _sounds])[0].shape == (2, 7)
-assert torch.ones(5, 2).mean(1).shape == (5,)
 from unittest import mock
 
 with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
@@ -213,7 +210,6 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 # %%
 # - **A tokenizer of Hugging Face** pads the texts of one call with ``padding=True, truncation=True``. Its message is *Unable to
 #   create tensor, you should probably activate truncation and/or padding*.
-# - **One list is longer than the others**, as the labels of a text that was cut to 512: cut both alike.
 # - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
 # - **Lists that differ by nature**: pad them, and name the type. Tokens are ``torch.long``, measurements ``torch.float``.
 
@@ -280,7 +276,7 @@ assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
 # ``None``.
 
 import torch
-from torch.utils.data import DataLoader, Dataset, default_collate
+from torch.utils.data import DataLoader, Dataset
 
 # sphinx_gallery_start_ignore
 try:
@@ -304,6 +300,8 @@ except TypeError as error:
 assert raised[2] == (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>"
 )
+from torch.utils.data import default_collate
+
 _image = torch.ones(2, 2)
 assert says(lambda: default_collate([(_image, None)] * 2)) == f"TypeError: {raised[2]}"
 assert says(lambda: default_collate([_image, None])) == (
@@ -333,24 +331,11 @@ print(good, next(iter(DataLoader(dataset, batch_size=3))))
 # sphinx_gallery_start_ignore
 assert good == [1, 2]
 assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]]
-
-
-def _without_none(samples):
-    return default_collate([sample for sample in samples if sample is not None])
-
-
-_loader = DataLoader(Rows(), batch_size=3, collate_fn=_without_none)
-assert next(iter(_loader)).tolist() == [[1, 2], [3, 4]]
-assert says(lambda: _without_none([None])) == "IndexError: list index out of range"
 # sphinx_gallery_end_ignore
 
 # %%
-# If reading all files takes too long, drop them in a ``collate_fn`` that returns ``default_collate([s for s in samples if s is
-# not None])``. Batches then differ in size, and one that is all ``None`` raises *list index out of range*.
-#
-# - **found <class 'PIL.Image.Image'>**: the dataset has no transform, or it has no ``ToTensor()``.
-# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``. For
-#   ``torch_geometric`` data, use the loader of that library.
+# - **found <class 'PIL.Image.Image'>**: give the dataset a transform that has ``ToTensor()``.
+# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``.
 #
 # See also
 # --------

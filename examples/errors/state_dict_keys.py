@@ -55,8 +55,6 @@ assert 'Unexpected key(s) in state_dict: "module.body.weight"' in message
 # - *Unexpected key(s)*: names that only the file has.
 # - *size mismatch*: the same name with a different shape, as below.
 #
-# If each missing name is the end of one unexpected name, the weights are probably there, under longer names.
-#
 # Why
 # ---
 # A state dict names each tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper keeps the
@@ -66,7 +64,6 @@ import torch
 
 wrappers = {"itself": Net(), "DataParallel": nn.DataParallel(Net())}
 wrappers["compiled"] = torch.compile(Net(), backend="eager")
-wrappers["averaged"] = torch.optim.swa_utils.AveragedModel(Net())
 for name, model in wrappers.items():
     keys = list(model.state_dict())
     print(f"{name:<13}", keys)
@@ -74,24 +71,13 @@ for name, model in wrappers.items():
 # sphinx_gallery_start_ignore
 assert "module.body.weight" in wrappers["DataParallel"].state_dict()
 assert "_orig_mod.body.weight" in wrappers["compiled"].state_dict()
-assert "module.body.weight" in wrappers["averaged"].state_dict()
-Net().load_state_dict(wrappers["averaged"].module.state_dict())
 Net().load_state_dict(wrappers["compiled"]._orig_mod.state_dict())
-assert "n_averaged" in wrappers["averaged"].state_dict()
 assert (
     "module._orig_mod.body.weight" in nn.DataParallel(wrappers["compiled"]).state_dict()
 )
-try:  # the same first line, with the right names and shapes
-    Net().load_state_dict({n: t.numpy() for n, t in Net().state_dict().items()})
-    message = ""
-except RuntimeError as error:
-    message = str(error)
-assert message.startswith("Error(s)") and "expected torch.Tensor" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# ``AveragedModel`` also saves its own counter, ``n_averaged``, which your model does not have.
-#
 # How many names of the file fit the model, before and after the first word is taken off:
 
 import matplotlib.pyplot as plt
@@ -112,8 +98,8 @@ assert number == [0, 4]
 # The fix
 # -------
 # **A wrapper's word**: take it off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``.
-# This also leaves out ``n_averaged``, which only further averaging needs. For a model from ``torch.compile`` it is
-# ``model._orig_mod.state_dict()``. If only the model's names have the word, load into ``model.module``.
+# For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``. If only the names of the model begin with
+# ``module.``, load into ``model.module``.
 
 saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
@@ -128,15 +114,16 @@ assert _names == list(net.state_dict())
 
 # %%
 # **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then every
-# name is missing, and the unexpected ones are *epoch*, *model* or *state_dict*. Load the part: ``saved["state_dict"]``. In a
-# file of Lightning its names begin with the attribute that holds the model, such as ``model.``: take that off.
+# name is missing, and the unexpected ones are names such as *epoch* and *state_dict*. Load the part with the weights:
+# ``saved["state_dict"]``. In a file of Lightning its names begin with the attribute that holds the model, such as ``model.``:
+# take that off.
 #
-# **No name fits without its first words:** the file is probably of another model, or of another version of its code. There can
-# be two words to take off, as in ``module._orig_mod.``
+# There can be two words to take off, as in ``module._orig_mod.`` If no name fits even then, the file is probably of another
+# model, or of another version of its code.
 #
-# **A size mismatch** names what differs: the last layer the classes, an embedding the vocabulary, ``pos_embed`` or
-# ``attn_mask`` the size of the image. Make the model with the numbers of the file. Or, for a new head, leave that out of the
-# file. Here the file is of a model with 2 classes, and the new one has 10:
+# **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
+# ``pos_embed`` the size of the image. Make the model with the numbers of the file. If you want a new last layer instead, leave
+# that layer out of the file. Here the file is of a model with 2 classes, and the new one has 10:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -163,8 +150,8 @@ assert torch.equal(  # what fits was loaded before it raised
 # sphinx_gallery_end_ignore
 
 # %%
-# ``strict=False`` does not help against a wrong shape: it raises the same error. Leave the last layer out, which you train
-# anew, and assert which names are missing:
+# ``strict=False`` does not help against a wrong shape: it raises the same error. Leave out the last layer, which you train
+# again, and assert which names are missing:
 
 body = {name: t for name, t in saved.items() if not name.startswith("head.")}
 result = net.load_state_dict(body, strict=False)
