@@ -34,6 +34,7 @@ from torch.utils.checkpoint import checkpoint
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
+import functools
 import warnings
 
 with warnings.catch_warnings(record=True) as warned:
@@ -129,9 +130,9 @@ assert torch.allclose(_checkpointed, _weight.grad)
 
 # %%
 # - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
-# - If it must stay ``True``: ``hidden.requires_grad_(True)`` before the first block. ``model.enable_input_require_grads()`` of
-#   ``transformers`` does this.
-# - Pass tensors as separate arguments. In a list or a dictionary, the reentrant checkpoint does not find them.
+# - ``model.enable_input_require_grads()`` of ``transformers`` is the older way: the first hidden state requires grad, and
+#   ``True`` can stay.
+# - The reentrant checkpoint finds no tensors in a list or a dictionary, as an argument or as the result. ``False`` does.
 #
 # Other messages of use_reentrant=True
 # ------------------------------------
@@ -178,17 +179,24 @@ except RuntimeError as error:
 assert raised == [
     "none of output has requires_grad=True, this checkpoint() is not necessary"
 ]
-head.zero_grad()
-head(checkpoint(tower, hidden, use_reentrant=False)).sum().backward()
-_right = head.weight.grad.clone()
-head.zero_grad()
-head(tower(hidden)).sum().backward()
-assert torch.equal(head.weight.grad, _right) and hidden.grad is None
+vision.requires_grad_(False)
+_slopes = []
+for _run in (
+    vision,
+    *(functools.partial(checkpoint, vision, use_reentrant=u) for u in (True, False)),
+):
+    hidden.grad = None
+    head(_run(hidden)).sum().backward()
+    _slopes.append(hidden.grad)
+assert _slopes[0].any() and vision.weight.grad is None
+assert torch.equal(_slopes[0], _slopes[1]) and torch.equal(_slopes[0], _slopes[2])
+for _reentrant in (True, False):  # a dictionary as the result
+    _out = checkpoint(lambda h: {"h": block(h)}, hidden, use_reentrant=_reentrant)
+    assert _out["h"].requires_grad is not _reentrant
 # sphinx_gallery_end_ignore
 
 # %%
-# If it should stay fixed, call ``tower(hidden)`` without a checkpoint: it saves nothing anyway. ``use_reentrant=False`` does
-# not raise.
+# To keep the tower fixed, write ``vision.requires_grad_(False)`` instead of ``no_grad``. What comes before it still learns.
 #
 # **torch.autograd.grad** by an input that requires grad, as in a gradient penalty, raises:
 

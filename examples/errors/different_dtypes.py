@@ -61,7 +61,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - ``forward``, and *Double and Float*
 #      - The data, or a NumPy array in ``forward``: ``.float()``, as below.
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
-#      - The input, the model or a part of it is in half precision. See the list below.
+#      - The input, the model, a part of it or a tensor made in ``forward`` is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
 #      - Usually the training ran under ``autocast``. Use it there, too.
 #    * - ``optimizer.step()``
@@ -176,11 +176,12 @@ assert _half(x.to(next(_half.parameters()).dtype)).dtype == torch.bfloat16
 # sphinx_gallery_end_ignore
 
 # %%
-# - **The whole model is in half precision**: let the input follow it, as in ``x = x.to(next(model.parameters()).dtype)``.
+# - **The whole model is in half precision**: let the input, and tensors that ``forward`` makes, follow it:
+#   ``x = x.to(next(model.parameters()).dtype)``.
 # - **Integers**: ``x.float()``. For images of ``uint8``: ``x.float() / 255``.
 # - **Half and Float in one model**: often a part was loaded in ``float16``, and an adapter or a head made in ``float32``. To
-#   train, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`. To run the
-#   model only, convert all of it to the type of the loaded part: ``model.half()`` or ``model.bfloat16()``.
+#   train on a GPU, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+#   To run the model only, convert it and its input to the type of the loaded part: ``model.half()`` and ``x.half()``.
 #
 # expected dtype float for \`end\` but got dtype double
 # -----------------------------------------------------

@@ -10,7 +10,7 @@ Only Tensors of floating point and complex dtype can require gradients
 .. in-short::
 
    A tensor of integers or booleans cannot require grad. Mostly a decimal point is missing: write ``1.0`` or convert with
-   ``float()``. Indices, labels and quantized weights need no gradient: leave ``requires_grad`` off.
+   ``float()``. Indices, labels and quantized weights need no gradient: write ``requires_grad=False``.
 
    .. code-block:: diff
 
@@ -162,7 +162,7 @@ assert _said(layer.requires_grad_) == _method
 #
 # What not to do
 # --------------
-# **Convert a choice back to floats.** ``argmax().float().requires_grad_()`` raises nothing, and backward runs. But ``guess`` is
+# **Convert a result back to floats.** ``argmax().float().requires_grad_()`` raises nothing, and backward runs. But ``guess`` is
 # a new leaf, and the gradient ends there.
 
 scores = torch.tensor([0.2, 0.7, 0.1], requires_grad=True)

@@ -18,7 +18,7 @@ r"""
       - loss = F.cross_entropy(labels, scores)
       + loss = F.cross_entropy(scores, labels)
 
-   **Not this:** ``.float()`` for everything. Labels that are class numbers, and the indices of an embedding, must stay
+   **Not this:** ``.float()`` for everything. The labels of ``cross_entropy``, and the indices of an embedding, must stay
    integers.
 """
 
@@ -84,7 +84,7 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #    * - name and frame
 #      - cause and fix
 #    * - ``log_softmax_...``, at the loss
-#      - The arguments are in the wrong order, or ``.long()`` was called on the scores.
+#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores.
 #    * - ``softmax...``, ``normal_kernel_cpu``, in ``forward``
 #      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: write ``0.0``, or ``.float()``.
 #    * - ``batch_norm``, at the first layer

@@ -18,6 +18,9 @@ torch._dynamo hit config.recompile_limit (8)
       - self.calls = 0
       + self.register_buffer("calls", torch.tensor(0))
 
+      - self.calls += 1
+      + self.calls = self.calls + 1
+
       - return self.layer(x) * min(1, self.calls / 10)
       + return self.layer(x) * torch.clamp(self.calls / 10, max=1)
 
@@ -28,7 +31,7 @@ torch._dynamo hit config.recompile_limit (8)
 # %%
 # The code that raises it
 # -----------------------
-# It is a warning. The model of this page makes its output small in the first ten steps:
+# It is a warning. The model of this page makes its output small in the first nine steps:
 
 # sphinx_gallery_start_ignore
 import logging
@@ -99,7 +102,7 @@ class NetWithBuffer(nn.Module):
         self.register_buffer("calls", torch.tensor(0))
 
     def forward(self, x):
-        self.calls += 1
+        self.calls = self.calls + 1
         return self.layer(x) * torch.clamp(self.calls / 10, max=1)
 
 
@@ -115,11 +118,27 @@ assert net.calls == 10 and "_orig_mod.calls" in net.state_dict()
 _plain = NetWithBuffer()
 for _n in range(1, 11):
     assert torch.allclose(_plain(x), _plain.layer(x) * min(1, _n / 10))
+torch._dynamo.reset()
+
+
+class _InPlace(NetWithBuffer):
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * torch.clamp(self.calls / 10, max=1)
+
+
+for _model, _ahead in ((NetWithBuffer(), 0), (_InPlace(), 1)):
+    _trained = torch.compile(_model, backend="aot_eager")
+    for _n in range(1, 12):
+        _trained.zero_grad()
+        _trained(x).sum().backward()
+        _factor = min(1, (_n + _ahead) / 10)
+        assert torch.allclose(_model.layer.bias.grad, torch.full((4,), 2.0 * _factor))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. If your training loop sets the counter, write
-# ``net.calls.fill_(step)``.
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. ``self.calls + 1`` makes a new tensor. With
+# ``+=``, the compiled backward can read the number that was already changed, and its gradient is wrong.
 #
 # Other values that change
 # ------------------------
@@ -210,8 +229,6 @@ for _ in range(10):
     _caches.append((_cache, torch.ones(1, 4)))
     _cache = torch.cat(_caches[-1])
 assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
-_filled = NetWithBuffer()
-assert versions(_filled, ((x, _filled.calls.fill_(n))[:1] for n in range(10))) == 1
 # after the limit, a new value runs as plain Python and is right
 _compiled = torch.compile(lambda x, n: x * len(n), backend="eager")
 assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 11)]
@@ -220,7 +237,8 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 # %%
 # - **A shape**, such as the image size. Leave out ``dynamic=False``. PyTorch then tries to make the second version for all
 #   sizes from 2 on.
-# - **An integer that must stay one.** ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it as an argument.
+# - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
+#   as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: the shape changes then.
 # - **A string.** Each string that the code uses is a version. Keep that part out of the compiled function.
 #

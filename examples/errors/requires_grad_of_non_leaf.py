@@ -89,7 +89,7 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 #      - ``detach()``, as below
 #    * - ``layer.weight.requires_grad = False``
 #      - The weight is computed: see below.
-#    * - ``image.requires_grad = True`` in a loop
+#    * - ``image.requires_grad = True`` in a loop of an attack
 #      - ``image.detach().requires_grad_()``, see below.
 #    * - ``loss.requires_grad = True``
 #      - Delete it: this loss has a graph. If others have none, see :ref:`sphx_glr_gallery_errors_no_grad_fn.py`.
@@ -142,7 +142,6 @@ from torch.nn.utils import parametrizations, prune
 
 for _computed in (
     parametrizations.weight_norm(nn.Linear(3, 4)),
-    parametrizations.spectral_norm(nn.Linear(3, 4)),
     prune.l1_unstructured(nn.Linear(3, 4), "weight", 0.5),
 ):
     _set = functools.partial(setattr, _computed.weight, "requires_grad", False)
@@ -152,10 +151,10 @@ for _computed in (
 # sphinx_gallery_end_ignore
 
 # %%
-# **A weight is computed,** by ``weight_norm``, ``spectral_norm`` or pruning, and ``layer.weight.requires_grad = False`` raises.
-# Freeze what it is computed from: ``layer.requires_grad_(False)``, which freezes the bias, too.
+# **A weight is computed,** by ``weight_norm`` or pruning. Freeze what it is computed from: ``layer.requires_grad_(False)``,
+# which freezes the bias, too.
 #
-# **Start the next round of a loop,** as in an attack on an image. In the second round the image is a result of the first, so
+# **Attack an image in a loop.** In the second round the image is a result of the first, so
 # assigning ``True`` raises:
 
 # sphinx_gallery_start_ignore
@@ -205,7 +204,7 @@ for _inside, _moves in ((True, False), (False, True)):
 # What not to do
 # --------------
 # **Detach in place.** ``detach_()`` turns ``features`` itself into a leaf. If an operation that used ``features`` before has
-# saved it, as ``square()`` does, its backward raises:
+# saved it, its backward may raise, as that of ``square()``:
 
 # sphinx_gallery_start_ignore
 raised = []

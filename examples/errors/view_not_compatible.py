@@ -168,7 +168,8 @@ assert columns.is_contiguous() and not wide.t().is_contiguous()
 # sphinx_gallery_end_ignore
 
 # %%
-# In a top-k accuracy, ``correct`` comes from a transpose, and ``correct[:k].view(-1)`` raises. Use ``reshape(-1)``:
+# In a top-k accuracy, ``correct`` comes from a transpose, and ``correct[:k].view(-1)`` raises for ``k > 1``. Use
+# ``reshape(-1)``:
 
 torch.manual_seed(0)
 scores, target = torch.randn(8, 5), torch.randint(5, (8,))

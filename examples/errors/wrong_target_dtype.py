@@ -51,7 +51,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #    * - function and message
 #      - what to do
 #    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*
-#      - class numbers: ``labels.long()``
+#      - class numbers, for two scores or more: ``labels.long()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot: see below. Several ones in a row, or one score for two classes:
 #        ``BCEWithLogitsLoss`` with ``labels.float()``.
@@ -133,7 +133,7 @@ _scores = torch.arange(40.0).reshape(2, 4, 5).sin()
 _labels = torch.tensor([[0, 1, 2, 4], [3, 0, 0, 1]])
 _one_hot = F.one_hot(_labels, 5)
 assert "got Long" in _says(F.cross_entropy, _scores, _one_hot)
-_loss = F.cross_entropy(_scores.transpose(1, 2), _one_hot.argmax(-1))
+_loss = F.cross_entropy(_scores.movedim(-1, 1), _one_hot.argmax(-1))
 assert torch.isclose(_loss, F.cross_entropy(_scores.flatten(0, 1), _labels.flatten()))
 assert not torch.isclose(_loss, F.cross_entropy(_scores, _one_hot.argmax(1)))
 for _dtype in (torch.float32, torch.float64):
@@ -188,7 +188,7 @@ assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean()
 #   one sample becomes a number without dimensions.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
 # - **One-hot** ``(batch, classes)``: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)`` and
-#   ``scores.transpose(1, 2)``.
+#   ``scores.movedim(-1, 1)``.
 # - **Two classes with one score**: ``BCEWithLogitsLoss`` with ``labels.float()``, in the shape of the score.
 #
 # What not to do
