@@ -226,7 +226,8 @@ def make_form(label: str, rows: int, action: str) -> str:
     """
     return (
         f'<form class="search-here" role="search" action="{escape(action)}"><label>{escape(label)}'
-        f'<textarea name="q" rows="{rows}" autocomplete="off" spellcheck="false" required></textarea></label>'
+        f'<textarea name="q" rows="{rows}" placeholder="RuntimeError: …" '
+        f'autocomplete="off" spellcheck="false" required></textarea></label>'
         f"<button>Search</button></form>"
     )
 

@@ -78,7 +78,7 @@ KINDS = {
     "symptoms": {
         "items": ".symptoms li",
         "groups": ".symptoms > details",
-        "count": "{shown} of {all} pages",
+        "count": "{shown} of {all} entries",
     },
     "terms": {"items": "dl.glossary > dt", "groups": "", "count": "{shown} of {all} terms"},
     "names": {

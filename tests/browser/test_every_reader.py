@@ -55,12 +55,14 @@ def test_without_javascript_it_can_be_read(scriptless: BrowserContext, origin: s
         expect(fold).to_have_attribute("open", "")
 
 
-@pytest.mark.parametrize("page_", [FIRST, "gallery/tensors/strides.html", "reference/operators.html", "then-and-now.html"])
+@pytest.mark.parametrize(
+    "page_", [FIRST, "gallery/tensors/strides.html", "reference/operators.html", "then-and-now.html"]
+)
 def test_text_beside_the_contents_list_stays_where_it_is(opened: Callable[[str], Page], page_: str) -> None:
     tab = opened("404.html")
     tab.set_viewport_size({"width": 1600, "height": 900})
     slow = {"offline": False, "latency": 20, "downloadThroughput": 40_000, "uploadThroughput": 40_000}
-    tab.context.new_cdp_session(tab).send("Network.emulateNetworkConditions", slow)  # the text is shown before the list is there
+    tab.context.new_cdp_session(tab).send("Network.emulateNetworkConditions", slow)  # the list comes after the text
     tab.goto(tab.url.replace("404.html", page_))
     expect(tab.locator(".toc-drawer")).to_be_in_viewport()
     shifts = run_script(tab, "listShifts")
