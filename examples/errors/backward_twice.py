@@ -127,12 +127,12 @@ assert "Error detected in TanhBackward0" in str(caught[-1].message)
 assert "this line is named" in str(caught[-1].message)
 _w = nn.Parameter(torch.ones(2))
 _lbfgs = torch.optim.LBFGS([_w], max_iter=3, line_search_fn="strong_wolfe")
-_outside = (_w**4).sum()
+_outside = _w**4  # a part of the forward pass is enough
 
 
 def _closure(inside):
     _lbfgs.zero_grad()
-    loss = (_w**4).sum() if inside else _outside
+    loss = (_w**4 if inside else _outside).sum()
     loss.backward()
     return loss
 
@@ -148,16 +148,17 @@ assert raised == 3 * [message]
 # sphinx_gallery_end_ignore
 
 # %%
-# A trainer calls your ``training_step`` once a batch, so look at what the model keeps on ``self``. In a notebook, run the cell
-# that computes the loss again, too. If the traceback ends in the ``closure`` of ``LBFGS``, compute the loss inside of the
-# closure: a step may call it several times.
+# A trainer calls your ``training_step`` once a batch, so look at what the model keeps on ``self``. In a notebook, run the
+# forward pass again, too. If the traceback ends in the ``closure`` of ``LBFGS``, run the forward pass inside of the closure: a
+# step may call it several times.
 #
 # If you do not find it, :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward
 # pass that created the node.
 #
 # The fix
 # -------
-# **A state from the step before:** cut the graph with ``detach()``. It keeps the value and drops the history.
+# **A state from the step before:** cut the graph with ``detach()``. It keeps the value and drops the history. An input
+# that you optimize needs ``requires_grad_()`` after that.
 
 state = torch.zeros(2, 4)
 for x in torch.ones(3, 2, 3):
@@ -180,6 +181,21 @@ for _ in range(2):
     state.square().mean().backward()
     state = state.detach()
 assert _first.grad.any()
+_seen = {}
+for _cut in ("nothing", "detach", "detach and requires_grad_"):
+    _frozen = nn.Sequential(nn.Linear(3, 4), nn.Tanh()).requires_grad_(False)
+    _input, _seen[_cut] = torch.rand(2, 3, requires_grad=True), ""
+    try:
+        for _ in range(3):
+            if _cut == "nothing" and not _input.is_leaf:
+                _input.retain_grad()
+            _frozen(_input).sum().backward()
+            _input = (_input + 0.1 * _input.grad.sign()).clamp(0, 1)
+            if _cut != "nothing":
+                _input = _input.detach().requires_grad_("and" in _cut)
+    except RuntimeError as error:
+        _seen[_cut] = str(error)
+assert [text[:9] for text in _seen.values()] == [message[:9], "element 0", ""]
 _lstm = nn.LSTMCell(3, 4)
 _state = (torch.zeros(2, 4), torch.zeros(2, 4))
 for _ in range(3):
@@ -194,11 +210,11 @@ _loss.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# Each step now learns only from its own loss. If the gradient should go back through several steps, add their losses and call
-# ``backward()`` once. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
+# Each step now learns only from its own loss. If the gradient should go back through several steps, add their losses, and call
+# ``backward()`` and ``optimizer.step()`` once. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
 #
 # **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
-# compute it in the loop, or in ``forward``. After an optimizer step the old one would be out of date anyway.
+# compute it in the loop, or in ``forward``. If it is not trained, ``detach()`` it instead.
 
 model = nn.Linear(3, 1)
 for inputs in torch.ones(3, 2, 3):
@@ -247,6 +263,38 @@ def _total(item):
         total.backward()
 
 
+def _learns(step_in_loop):
+    """One backward after the loop: does a loop over epochs change the weight?"""
+    network, total = nn.Linear(3, 1), 0
+    before = network.weight.detach().clone()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(2):
+        total = 0
+        optimizer.zero_grad()
+        for inputs in torch.ones(3, 2, 3):
+            total = total + network(inputs).square().mean()
+            if step_in_loop:
+                optimizer.zero_grad()
+                optimizer.step()
+        total.backward()
+        if not step_in_loop:
+            optimizer.step()
+    return not torch.equal(network.weight, before)
+
+
+def _features_before(detach):
+    encoder, head = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), nn.Linear(4, 1)
+    features = encoder(torch.ones(2, 3))
+    if detach:
+        features = features.detach()
+    optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        head(features).square().mean().backward()
+        optimizer.step()
+    assert torch.equal(features, encoder(torch.ones(2, 3)))  # not out of date
+
+
 def _shared(add):
     shared = torch.exp(model(torch.ones(1, 3))).sum()
     one, other = shared.sin(), shared.cos()
@@ -263,12 +311,15 @@ for _function in (
     _computed_in_init,
     _total_in_loop,
     lambda: _shared(add=False),
+    lambda: _features_before(False),
 ):
     try:
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 4 * [message]
+assert raised == 5 * [message]
+_features_before(True)
+assert _learns(step_in_loop=False) and not _learns(step_in_loop=True)
 _total(item=True)
 _total(item=False)
 _shared(add=True)
@@ -276,7 +327,7 @@ _shared(add=True)
 
 # %%
 # **A running total:** ``total = total + loss`` holds every graph so far. For the log, write ``total += loss.item()``. To train
-# on the sum, call ``total.backward()`` once, after the loop.
+# on the sum, call ``total.backward()`` and ``optimizer.step()`` once, after the loop.
 #
 # **Two losses that share a part:** add them, and call ``(loss1 + loss2).backward()``. First detach what one of them must not
 # train, such as the advantage in the actor's loss. In a GAN, the critic's loss does not need the generator's graph:
@@ -349,8 +400,8 @@ assert "has been modified by an inplace operation: [torch.Float" in raised[0]
 # That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. A ``detach()`` of the state
 # fixes both errors.
 #
-# ``retain_graph=True`` is right if you want two backwards through one graph, for example to compare the gradients of two
-# losses. Leave it out of the last backward, so that the graph is freed.
+# ``retain_graph=True`` is right if you want two backwards through one graph. Leave it out of the last backward, so that the
+# shared part is freed.
 
 shared = torch.exp(w)
 first, second = shared.sin(), shared.cos()
@@ -361,6 +412,13 @@ print(f"{of_first.item():.4f} {of_second.item():+.4f}")
 # sphinx_gallery_start_ignore
 assert torch.allclose(of_first, (shared * shared.cos()).detach())
 assert torch.allclose(of_second, (-shared * shared.sin()).detach())
+raised = []
+assert first.grad_fn._saved_self is not None  # of the first loss alone: kept
+try:
+    _ = shared.grad_fn._saved_result
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == [message]
 # sphinx_gallery_end_ignore
 
 # %%
