@@ -87,7 +87,7 @@ assert _raises(_part)
 # - ``output 0 of Sigmoid``: the operation that made the tensor. Here it saved its own result. If a later operation saved the
 #   tensor as its input, the message can name the operation that wrote to it instead, for example ``Add``. For the transposed
 #   weight of a linear layer it says ``AsStrided``.
-# - ``is at version 1; expected version 0``: a tensor counts its writes, also those to a part of it, as in ``gate[0] = 0``.
+# - ``is at version 1; expected version 0``: a tensor counts writes, also to a part of it, as in ``gate[0] = 0``.
 #   The saved tensor was at 0, and now it is at 1.
 #
 # Why
@@ -112,9 +112,9 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
-# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. A write to a part, as in ``gate[0] = 0``,
-# needs ``gate = gate.clone()`` right above it. A loop that fills a tensor and reads it again can collect the parts in a list:
-# ``torch.stack(parts)``.
+# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. For a part, as in ``gate[0] = 0``,
+# write to ``new = gate.clone()`` and read from ``gate``. A loop that fills a tensor and reads it again can collect the parts in
+# a list: ``torch.stack(parts, dim)``.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
@@ -158,6 +158,23 @@ with torch.no_grad():
     _wanted = torch.sigmoid(layer(x))[1].sum()
 assert _raises(_parts, False) and torch.allclose(_parts(True).sum(), _wanted)
 _kept = layer.weight.grad.clone()
+
+
+def _part_of_itself(read_old):
+    gate = torch.sigmoid(layer(x))
+    new = gate.clone()
+    new[:, 0] = (gate if read_old else new)[:, 0] * (gate if read_old else new)[:, 1]
+    return new
+
+
+assert _raises(_part_of_itself, False) and not _raises(_part_of_itself, True)
+layer.zero_grad()
+_part_of_itself(True).sum().backward()
+_found = layer.weight.grad.clone()
+layer.zero_grad()
+_s = torch.sigmoid(layer(x))
+torch.cat([_s[:, :1] * _s[:, 1:2], _s[:, 1:]], dim=1).sum().backward()
+assert torch.allclose(_found, layer.weight.grad)
 assert not _raises(_parts, True)
 layer.weight.grad = _kept
 _s = torch.sigmoid(layer(x)).detach()
@@ -173,11 +190,18 @@ def _filled(stack):
             parts.append(torch.sin(parts[i] * factor))
         else:
             whole[i + 1] = torch.sin(whole[i] * factor)
-    return (torch.stack(parts) if stack else whole).sum()
+    return (torch.stack(parts, 0) if stack else whole).sum()
 
 
 assert _raises(_filled, False) and not _raises(_filled, True)
 assert torch.allclose(_filled(True), _filled(False))
+_columns = torch.zeros(3, 3)  # out[:, t] = ... needs dim=1, and a square hides that
+for _t in range(3):
+    _columns[:, _t] = _t
+_rows = [_columns[:, _t] for _t in range(3)]
+assert torch.equal(torch.stack(_rows, 1), _columns)
+assert torch.stack(_rows).shape == _columns.shape
+assert not torch.equal(torch.stack(_rows), _columns)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -270,8 +294,7 @@ assert (layer.weight.grad < 0).all()  # a sigmoid's slope is positive, and so is
 # %%
 # Even the sign is wrong: a sigmoid rises, and the inputs are positive.
 #
-# **Clone somewhere.** A copy helps if the write goes to the copy. Here the copy is the input of the sigmoid, and the write
-# still hits its result:
+# **Clone somewhere.** Here the copy is the input of the sigmoid, and the write still hits its result:
 
 # sphinx_gallery_start_ignore
 raised = []
