@@ -70,7 +70,8 @@ assert loss.grad_fn is None and not loss.requires_grad
 #    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
 #      - the forward pass, as below
 #    * - ``backward`` of a custom Function, a backward hook, or a closure in the ``step()`` of a custom optimizer
-#      - recording is usually off: compute that loss below ``with torch.enable_grad():``
+#      - recording is usually off: compute that loss below ``with torch.enable_grad():``. In a Function, start from
+#        ``x.detach().requires_grad_()``.
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`, see below
 #
@@ -205,7 +206,8 @@ class _Recomputed(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
+        (x,) = ctx.saved_tensors
+        x = x.detach().requires_grad_() if _detached else x
         with torch.set_grad_enabled(_enabled):
             y = x.sin()
         y.backward(gradient)
@@ -247,7 +249,7 @@ def _closed():
     assert torch.allclose(w, torch.full((2,), 0.8))
 
 
-raised = []
+raised, _detached = [], True
 for _enabled in (False, True):
     for _call in (_recomputed, _hooked, _closed):
         try:
@@ -255,13 +257,17 @@ for _enabled in (False, True):
         except RuntimeError as error:
             raised.append(str(error))
 assert raised == [message] * 3
+_detached = False  # enable_grad alone: the gradient of a leaf arrives twice
+_twice = torch.tensor([0.0, 1.0], requires_grad=True)
+_Recomputed.apply(_twice).sum().backward()
+assert torch.allclose(_twice.grad, 2 * _twice.detach().cos())
 # sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# ``loss.requires_grad_(True)`` **before backward.** The message is gone, because the loss now requires a gradient. But the loss
-# still has no history: no gradient reaches the model, and nothing is learned.
+# ``loss.requires_grad_(True)`` **before backward.** The message is gone, but the loss still has no history: no gradient
+# reaches the model, and nothing is learned.
 
 model.zero_grad()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
