@@ -13,9 +13,9 @@ grad can be implicitly created only for scalar outputs
 
 .. in-short::
 
-   ``backward()`` without an argument needs a single number to start from. Your loss has several: one for each sample, each
-   pixel or each GPU. Remove ``reduction="none"``, or take the mean. If it is not a loss and you want dy/dx at each x, take the
-   sum.
+   ``backward()`` without an argument needs a single number to start from. Your loss has several: one for each sample,
+   pixel or GPU. Take the mean, or remove an unneeded ``reduction="none"``. If it is not a loss and you want dy/dx at each x,
+   take the sum.
 
    .. code-block:: diff
 
@@ -87,12 +87,12 @@ assert each == [-4, -12, -24, -40]
 #
 # The fix
 # -------
-# **It is a loss:** take the mean. If it comes from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean is the
-# default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
+# **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
+# is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
 # ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``.
 #
 # ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU (`PyTorch-YOLOv3#331
-# <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean of those.
+# <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -110,6 +110,11 @@ for _options, _divisor in (
     _each = nn.CrossEntropyLoss(reduction="none", **_options)(model(x), labels)
     _mean = nn.CrossEntropyLoss(**_options)(model(x), labels)
     assert torch.allclose(_mean, _each.sum() / _divisor) and _mean != _each.mean()
+# A loss that is weighted afterwards, or a focal loss, needs the losses one by one.
+_each = loss_fn(model(x), labels)
+_focal = (1 - torch.exp(-_each)) ** 2 * _each
+assert not torch.allclose(_focal.mean(), (1 - torch.exp(-_mean)) ** 2 * _mean)
+assert (nn.CrossEntropyLoss()(model(x), labels) * torch.ones(4)).shape == (4,)
 _kept = torch.tensor([1, 0, 1, 0])
 _each = loss_fn(model(x), labels)
 for _mask in (_kept, _kept.bool(), _kept.float()):
