@@ -86,7 +86,7 @@ assert raised == len(_writes) * [message]
 #      - Write inside ``no_grad``.
 #    * - ``weight[:2] = ...``, ``b[:, 4] += ...`` of a YOLO head, ``E[:, 0::2] = ...`` in ``__init__``
 #      - the same: :ref:`a part of a weight <part-of-a-leaf>`
-#    * - ``x += noise``, a model that begins with ``nn.ReLU(inplace=True)``
+#    * - ``x += noise``, the inner step of MAML, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
 #
 # Why
@@ -201,8 +201,8 @@ assert embedding.weight.grad[0].tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **For a step of the computation**, write to a copy. ``clone()`` is recorded, so the gradient goes back to ``z``. It is 0 for
-# the overwritten entry.
+# **For a step of the computation**, write to a copy, and read from ``z``. ``clone()`` is recorded, so the gradient goes back to
+# ``z``.
 
 z = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 changed = z.clone()
@@ -212,6 +212,31 @@ print("z.grad:", z.grad, "  z:", z.tolist())
 
 # sphinx_gallery_start_ignore
 assert z.grad.tolist() == [0, 5, 5] and z.tolist() == [1, 2, 3]
+raised = []
+for _old in (True, False):
+    z.grad, changed = None, z.clone()
+    changed[0] = (z if _old else changed)[0].sin()
+    try:
+        changed.sum().backward()
+    except RuntimeError as error:
+        raised.append(str(error))
+    else:
+        assert torch.allclose(z.grad, torch.tensor([z[0].cos(), 1, 1]))
+assert len(raised) == 1 and "modified by an inplace operation" in raised[0]
+# the inner step of MAML: a new tensor keeps the gradient through the step
+_through = []
+for _new in (True, False):
+    _w = torch.tensor(1.0, requires_grad=True)
+    (_g,) = torch.autograd.grad((_w - 3) ** 2, _w, create_graph=True)
+    if _new:
+        _fast = _w - 0.1 * _g
+    else:
+        with torch.no_grad():
+            _w -= 0.1 * _g
+        _fast = _w
+    ((_fast - 5) ** 2).backward()
+    _through.append(_w.grad.item() / (2 * (_fast.item() - 5)))
+assert abs(_through[0] - 0.8) < 1e-6 and abs(_through[1] - 1) < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%
@@ -327,11 +352,16 @@ _copy = embedding.weight.clone()
 _row = _copy[0]
 _row += 1
 assert _copy.grad_fn.name().endswith("CopySlices")
+try:  # unbind makes views that refuse a write, of a clone too
+    _row = embedding.weight.clone().unbind()[0]
+    _row += 1
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 2 and "a function that returns multiple views" in raised[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Move the write into the block, if it sets values. If it belongs to the computation, move the view out of the block, and make
-# it a view of a clone.
+# Move the write into the block, if it sets values. If it belongs to the computation, index a clone outside of the block.
 #
 # **cannot resize variables that require grad.** ``resize_`` is refused under ``no_grad`` too:
 
