@@ -252,7 +252,8 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # %%
 # The shape ``[3, 1]`` is the critic's weight transposed.
 #
-# Compute the second loss after the step. A step that comes after both backwards would train the critic for the generator:
+# Compute the second loss, with its forward pass, after the step. A step that comes after both backwards would train the
+# critic for the generator:
 
 optimizer.zero_grad()
 critic(fake.detach()).mean().backward()
@@ -268,6 +269,26 @@ critic(fake.detach()).mean().backward()
 _alone = critic.weight.grad.clone()
 (-critic(fake).mean()).backward()  # without a step in between
 assert _alone.any() and not critic.weight.grad.any()  # the two cancel out
+
+
+def _shared_body(again):
+    body, head, value = nn.Linear(3, 4), nn.Linear(4, 2), nn.Linear(4, 1)
+    optimizer = torch.optim.SGD([*body.parameters(), *value.parameters()], lr=0.1)
+    hidden = torch.tanh(body(x))
+    value(hidden).mean().backward()
+    optimizer.step()
+    hidden = torch.tanh(body(x)) if again else hidden
+    head(hidden).square().mean().backward()
+
+
+raised = []
+with torch.random.fork_rng():
+    _shared_body(again=True)
+    try:
+        _shared_body(again=False)
+    except RuntimeError as error:
+        raised.append(str(error))
+assert len(raised) == 1 and raised[0].startswith("Trying to backward through the graph")
 # sphinx_gallery_end_ignore
 
 # %%
