@@ -11,7 +11,7 @@ Inference tensors cannot be saved for backward
 .. in-short::
 
    A tensor that was made under ``torch.inference_mode()`` is used in training, and backward would need it. Make it under
-   ``torch.no_grad()`` instead. If you cannot change that, use ``features.clone()``.
+   ``torch.no_grad()`` instead. If you cannot change that, use ``features.clone()`` after the ``with`` block.
 
    .. code-block:: diff
 
@@ -114,6 +114,17 @@ for name, tensor in attempts.items():
 
 # sphinx_gallery_start_ignore
 assert [t.is_inference() for t in attempts.values()] == [False, False] + [True] * 4
+with torch.inference_mode():
+    _inside = backbone(images).clone()
+    _outside = backbone(images)
+head(_outside.clone()).mean().backward()
+head.zero_grad()
+raised = []
+try:
+    head(_inside)
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == [message]
 _same = [
     given.reshape(3, 1),
     given[0],
@@ -274,8 +285,8 @@ assert not (test_loss / len(features)).is_inference()
 #
 # What not to do
 # --------------
-# **Clone a tensor whose gradient you need.** The clone is an ordinary constant. Nothing was recorded in the mode, and a clone
-# does not bring it back. Here ``backbone`` is meant to be trained too.
+# **Clone a tensor whose gradient you need.** Nothing was recorded in the mode, and a clone does not bring it back. Here
+# ``backbone`` is meant to be trained too.
 
 network = nn.Sequential(backbone, head)
 

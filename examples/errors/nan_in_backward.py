@@ -148,8 +148,8 @@ assert _named == "MseLossBackward0" and not _finite
 #
 # The fix
 # -------
-# **A root**, also in a distance, a norm or an RMSE that you wrote yourself: add a small number *under* the root. Its derivative
-# is then large instead of infinite, and 0 times a large number is 0.
+# **A root**, also in a distance, a norm or an RMSE that you wrote yourself: *under* the root, add a number far below your
+# squares. Its derivative is then large instead of infinite, and 0 times a large number is 0.
 
 layer.zero_grad()
 z = layer(torch.rand(4, 3))
@@ -189,6 +189,10 @@ _named, _finite, _gradient = _anomaly(torch.linalg.vector_norm, 0.0, 0.0, 0.0)
 assert _named is None and _gradient.tolist() == [0, 0, 0]
 assert _penalty(torch.linalg.vector_norm).isnan().all()
 assert _penalty(lambda x: (x.square().sum() + 1e-12).sqrt()).isfinite().all()
+_tiny = 1e-9 * torch.tensor([3.0, 4.0])  # squares far below 1e-12
+assert torch.allclose(_tiny.square().sum().sqrt(), torch.tensor(5e-9), atol=0)
+assert (_tiny.square().sum() + 1e-12).sqrt() > 9e-7
+assert torch.allclose((_tiny.square().sum() + 1e-24).sqrt(), torch.tensor(5e-9), atol=0)
 _values = torch.linspace(0.1, 0.9, 99)[:, None].expand(99, 1000).contiguous()
 assert ((_values**2).mean(1) - _values.mean(1) ** 2).min() < 0
 for _function, _name in (
@@ -205,7 +209,7 @@ for _function, _name in (
 # ``squared.clamp(min=1e-12).sqrt()``. In ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
 #
 # **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0, so you need no small number. But if
-# you differentiate twice, as in a gradient penalty, write the root yourself, with the small number under it.
+# you differentiate it twice, write the root yourself, with the small number under it.
 #
 # **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
 # the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.

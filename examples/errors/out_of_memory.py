@@ -32,7 +32,7 @@ CUDA out of memory. Tried to allocate
 #    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
 #    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
 #
-# The loop below may use 512 MiB of the GPU, which are soon full. This site is built on a CPU, where the message is different:
+# The loop below may use 512 MiB of the GPU. This site is built on a CPU, where the message is different:
 
 # This needs a GPU.
 import torch
@@ -136,7 +136,7 @@ assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) 
 #    * - the first ``optimizer.step()``
 #      - There is no room for the optimizer's state. Adam makes two tensors for each weight.
 #    * - after some steps, more each time
-#      - A tensor with a graph is kept, as by ``total += loss``. Write ``total += loss.item()``.
+#      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``.
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
@@ -186,7 +186,7 @@ def bfloat16(model, images):
     loss.backward()
 
 
-def checkpoint_each_block(model, images):  # costs a second forward pass
+def checkpoint_each_block(model, images):  # runs forward, and batch norm, twice
     for block in model:
         images = checkpoint(block, images, use_reentrant=False)
     images.mean().backward()
@@ -207,6 +207,9 @@ for _number in (8, 7, 1):
     _norm = nn.LayerNorm(3)
     assert _halves_agree(nn.Sequential(nn.Linear(3, 3), _norm, *_tail), _number)
 assert not _halves_agree(nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), *_tail))
+_norm = nn.BatchNorm1d(3)
+checkpoint_each_block(nn.Sequential(nn.Linear(3, 3), _norm, *_tail), torch.randn(8, 3))
+assert _norm.num_batches_tracked == 2
 # sphinx_gallery_end_ignore
 
 # %%

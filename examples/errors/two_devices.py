@@ -105,7 +105,7 @@ for _operator, _names in (
 #    * - ``model(x)``, in the first layer
 #      - the batch, or the model
 #    * - a later line of ``forward``
-#      - a tensor that ``forward`` makes, a plain attribute, or a layer in a Python list
+#      - a second input, a tensor that ``forward`` makes, a plain attribute, or a layer in a Python list
 #    * - ``criterion(output, labels)``
 #      - the labels, or the class weights of the loss
 #    * - ``optimizer.step()``
@@ -113,12 +113,12 @@ for _operator, _names in (
 #
 # Why
 # ---
-# Most operations do not move their inputs, because such a copy is slow.
+# Most operations do not move their inputs.
 #
 # How to find the tensor
 # ----------------------
-# Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. A tensor that is only an
-# attribute stays where it is:
+# Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. A plain attribute stays
+# where it is:
 
 
 # This needs a GPU.
@@ -158,6 +158,12 @@ _index = torch.tensor([0, 1])
 assert _raises(module, torch.ones(2, 3, device=device)) and _raises(_there.add, _here)
 assert _raises(nn.Embedding(5, 2).to(device), _index)
 assert _raises(nn.functional.cross_entropy, torch.ones(2, 3, device=device), _index)
+_first, _rows = nn.Linear(3, 3).to(device), torch.ones(4, 3, device=device)
+assert _raises(lambda one, mask: _first(one) * mask, _rows, torch.ones(4, 3))
+assert not _raises(lambda one, mask: _first(one) * mask, _rows, _rows)
+_convolutions = nn.Module()
+_convolutions.layers = [nn.Conv1d(3, 3, 1)]
+assert _convolutions.to(device).layers[0].weight.is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
@@ -266,7 +272,7 @@ torch.set_grad_enabled(True)
 # The same problem in other words
 # -------------------------------
 # - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
-#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). Move the model.
+#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The layer was not moved.
 # - **An LSTM**: *Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at
 #   cuda:0*. Move the input.
 # - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*. Write

@@ -133,6 +133,16 @@ print([n for n, g in zip(parameters, gradients, strict=True) if g is None])
 # sphinx_gallery_start_ignore
 _unused = [n for n, g in zip(parameters, gradients, strict=True) if g is None]
 assert _unused == ["b.weight", "b.bias"]
+# A call without head a gives the gradients of b, and zip() with all parameters takes them for those of a.
+_loss = parts["b"](parts["body"](points)).square().sum()
+_used = {n: p for n, p in parameters.items() if not n.startswith("a.")}
+_left = torch.autograd.grad(_loss, _used.values(), retain_graph=True)
+_paired = dict(zip(_used, _left, strict=True))
+for _name, _parameter in _used.items():
+    (_one,) = torch.autograd.grad(_loss, _parameter, retain_graph=True)
+    assert torch.equal(_one, _paired[_name])
+_wrong = dict(zip(parameters, _left, strict=False))
+assert torch.equal(_wrong["a.weight"], _paired["b.weight"]) and "b.weight" not in _wrong
 parts["body"].requires_grad_(False)  # frozen
 assert not _says(
     lambda: torch.autograd.grad(parts["a"](points).sum(), parts["a"].weight)
@@ -154,8 +164,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, leave these parameters out of the call. If a second derivative raises the message because ``u`` is linear
-# in ``x``, pass ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
+# If that is intended, remove them from ``parameters``. If a second derivative raises the message because ``u`` is linear in
+# ``x``, pass ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
 #
 # What not to do
 # --------------
@@ -179,8 +189,7 @@ assert len(raised) == 1 and u_x is None and "NoneType" in raised[0]
 # %%
 # A similar message
 # -----------------
-# ``One of the differentiated Tensors does not require grad``: autograd did not follow the tensor that you ask for, because
-# ``requires_grad`` was off.
+# ``One of the differentiated Tensors does not require grad``: ``requires_grad`` of a tensor that you ask for is off.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -194,6 +203,10 @@ except RuntimeError as error:
     raised.append(str(error))
     print("RuntimeError:", error)
 assert raised == ["One of the differentiated Tensors does not require grad"]
+_leaf = torch.ones(3, requires_grad=True)
+_sum = (2 * _leaf).sum()
+_leaf.requires_grad_(False)  # after the forward pass, too
+assert _says(lambda: torch.autograd.grad(_sum, _leaf)) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
