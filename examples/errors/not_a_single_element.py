@@ -129,7 +129,7 @@ assert losses[0] < losses[1] < losses.mean() < losses[2]
 # %%
 # The fix
 # -------
-# For a loss, use the mean, as without ``reduction="none"``:
+# For a loss, use the mean:
 
 losses = F.cross_entropy(scores, labels, reduction="none")
 total += losses.mean().item()
