@@ -76,7 +76,7 @@ def _says(call):
 # - **1**: gray images.
 # - **3, and the layer expects 1**: color images. Open them with Pillow's ``convert("L")``.
 # - **4, and the layer expects 3**: PNG images with transparency. Open them with ``convert("RGB")``.
-# - **28, 224, 640**: a height. The channels are last, as in images from NumPy or OpenCV.
+# - **28, 224, 640**: a height. The channels are last, as in images from NumPy.
 # - **Your batch size**: the dimension of the channels is missing, see below.
 # - **A different number, in a layer inside the network**: often the output channels of the layer before. Make this layer for
 #   that number.
@@ -210,8 +210,8 @@ assert raised[1:] == [
 
 # %%
 # The *padded input size* is height and width of what arrives at the layer, with its padding. A trained network needs larger
-# images. ``F.interpolate(images, size=32, mode="bilinear")`` makes them for a batch. In a new network, pad the convolutions, as
-# in this code, or leave out a pooling.
+# images. ``F.interpolate(images, size=32, mode="bilinear")`` makes them for a batch. In a new LeNet, pad the first
+# convolution, as in this code.
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
@@ -222,6 +222,10 @@ for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
 assert x.shape == (1, 120, 1, 1)
 _large = F.interpolate(images, size=32, mode="bilinear")
 assert net(_large).shape == (1, 120, 1, 1)
+_head = nn.Sequential(nn.Flatten(), nn.Linear(120, 84))
+# without a pooling the linear layer does not fit
+_less = nn.Sequential(net[0], *net[2:])
+assert _head(x).shape == (1, 84) and "multiplied" in _says(lambda: _head(_less(images)))
 # sphinx_gallery_end_ignore
 
 # %%
@@ -255,9 +259,9 @@ assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# Five poolings by 2 need images of 32 × 32, if the convolutions keep the size. Make the images larger, as above, or leave out
-# a pooling. A fixed ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d()
-# Invalid computed output size: 0*.
+# Five poolings by 2 need images of 32 × 32, if the convolutions keep the size. Make the images larger, as above, or in a new
+# network leave out a pooling. A fixed ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d``
+# says *max_pool1d() Invalid computed output size: 0*.
 #
 # See also
 # --------

@@ -129,7 +129,7 @@ assert losses[0] < losses[1] < losses.mean() < losses[2]
 # %%
 # The fix
 # -------
-# For a loss, use the mean, as without ``reduction="none"``:
+# For a loss, use the mean:
 
 losses = F.cross_entropy(scores, labels, reduction="none")
 total += losses.mean().item()
@@ -233,7 +233,7 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - ``nn.MSELoss(outputs, targets)``, ``UNet(images)``: tensors for a class
 #      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
 #    * - ``if a == b:``
-#      - ``if torch.equal(a, b):`` or ``(a == b).all()``, ``.any()``
+#      - ``if (a == b).all():`` or ``.any()``; for two tensors ``torch.equal(a, b)``
 #    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
 #      - ``if x is not None:``, ``x if x is not None else y``
 #    * - ``if x > 0:`` for a choice for each element
@@ -257,6 +257,9 @@ assert not torch.equal(prediction, target)
 assert bool((prediction == target).sum())  # as the last sentence says
 assert ((target > 1) & (target < 4)).tolist() == [False, True, False]
 assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
+assert says(lambda: exec("if p == 2: pass", {"p": prediction})) == _said
+assert (prediction == 2).any() and not (prediction == 2).all()
+assert says(lambda: torch.equal(prediction, 2)).startswith("TypeError")
 # sphinx_gallery_end_ignore
 
 # %%

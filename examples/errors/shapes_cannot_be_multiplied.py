@@ -130,8 +130,8 @@ for _size in (28, 64):
 #   and make the optimizer.
 # - **The first number is not the number of images**: ``nn.Flatten()`` is missing, or a ``view`` mixed the batch with other
 #   dimensions. Write ``x.flatten(1)`` instead. A single image first needs a batch dimension: ``image.unsqueeze(0)``.
-# - **In a model of another library**: two parts belong to different models, as a text encoder that gives 768 numbers and a
-#   network for 4096. Use the part that belongs to the model.
+# - **In a model of another library**: often two parts belong to different models, as a text encoder that gives 768 numbers
+#   and a network for 4096. Use the part that belongs to the model.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # What ``view(-1, 400)`` does instead: 25 images of 2,304 numbers become 144 rows. Some rows have two images:
@@ -154,7 +154,7 @@ assert torch.allclose(net(images[0].unsqueeze(0)), scores[:1], atol=1e-5)
 # %%
 # input.size(-1) must be equal to input_size. Expected 10, got 5
 # --------------------------------------------------------------
-# This is the message of a recurrent layer. *Expected* is its ``input_size``, and *got* the last dimension of the input:
+# *Expected* is the ``input_size`` of a recurrent layer, and *got* the last dimension of the input:
 
 import torch
 from torch import nn
@@ -191,7 +191,7 @@ assert torch.allclose(
 #
 # Expected hidden[0] size
 # -----------------------
-# The state that you give does not fit. Below, it is kept from a batch of 2 for a batch of 1:
+# Below, the state is kept from a batch of 2 for a batch of 1:
 
 import torch
 from torch import nn
@@ -221,13 +221,21 @@ _said = _says(nn.GRU(10, 4, batch_first=True), torch.ones(1, 5, 10), _two[0])
 assert _said == "Expected hidden size (1, 1, 4), got [1, 2, 4]"
 _zeros = torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)
 assert torch.equal(lstm(batch)[0], lstm(batch, _zeros)[0])
+_swapped, _samples = nn.LSTM(10, 4), torch.randn(2, 7, 10)
+_said = _says(_swapped, _samples, _two)
+assert _said == "Expected hidden[0] size (1, 7, 4), got [1, 2, 4]"
+_without = _swapped(_samples)[0]  # carries the state from sample to sample
+assert not torch.allclose(_without[1], _swapped(_samples[1:])[0][0], atol=1e-3)
+_swapped.batch_first = True
+_alone = _swapped(_samples[1:])[0][0]
+assert torch.allclose(_swapped(_samples, _two)[0][1], _alone, atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``), also
-# with ``batch_first=True``. See which one differs. If the batches are different samples, call ``lstm(batch)`` without a
-# state. If each goes on where the last one stopped, keep and detach the state, and use ``drop_last=True``: see
-# :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``). If the
+# batch size expected is the length of your sequences, set ``batch_first=True``. If the state is from other samples, call
+# ``lstm(batch)`` without it. If each batch goes on where the last one stopped, keep and detach the state, and use
+# ``drop_last=True``: see :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 #
 # einsum(): subscript j has size 4 for operand 1
 # ----------------------------------------------

@@ -14,9 +14,8 @@ The size of tensor a (3) must match the size of tensor b (4)
 
 .. in-short::
 
-   You combine two tensors element by element, and their shapes do not fit. Often you have one number for each row, and PyTorch
-   lines it up with the columns. Give that tensor a last dimension of size 1. For ``torch.cat`` :ref:`see below
-   <cat-sizes>`.
+   You combine two tensors, and their shapes do not fit. Often you have one number for each row, and PyTorch lines it up with
+   the columns. Give that tensor a last dimension of size 1. For ``torch.cat`` :ref:`see below <cat-sizes>`.
 
    .. code-block:: diff
 
@@ -60,6 +59,11 @@ def _said(operation):
 assert "tensor a (4) must match the size of tensor b (3)" in _said(lambda: mean - table)
 assert "non-singleton dimension 0" in _said(lambda: torch.ones(2, 3) + torch.ones(4, 3))
 assert "non-singleton dimension 2" in _said(lambda: torch.ones(2, 1, 3) + torch.ones(4))
+# a product of matrices says it, too
+_query, _key = torch.ones(2, 8, 5, 4), torch.ones(2, 2, 4, 5)
+assert "tensor a (8) must match the size of tensor b (2)" in _said(
+    lambda: _query @ _key
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -201,8 +205,8 @@ assert "Using a target size" in str(caught[0].message)
 #
 # Sizes of tensors must match except in dimension 1
 # -------------------------------------------------
-# ``torch.cat`` joins tensors along one dimension. All other sizes must be equal. In a U-Net they may differ, because
-# pooling rounds an odd size down:
+# ``torch.cat`` joins tensors along one dimension. In a U-Net the other sizes may differ, because pooling rounds an odd size
+# down:
 
 import torch
 from torch import nn

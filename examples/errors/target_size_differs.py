@@ -71,7 +71,7 @@ assert raised == [
 # Why
 # ---
 # ``logits - labels`` would compare each output with each label: four pairs instead of two. ``MSELoss`` does that, :ref:`with a
-# warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`. ``BCELoss`` and ``BCEWithLogitsLoss`` raise.
+# warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
 #
 # The fix
 # -------
@@ -97,8 +97,7 @@ assert raised == [
 #      - A ``view(-1)`` in the model puts other dimensions into the batch. Often the images are larger than
 #        the model expects. Print the shape before the ``view``.
 #    * - ``[8]``, ``[5]``
-#      - The last batch is smaller: make its labels with
-#        ``torch.ones(len(images), device=images.device)``.
+#      - The last batch of a GAN is smaller: ``torch.ones_like(outputs)``, or ``zeros_like`` for fakes
 #
 # A binary loss needs labels of floating point. Convert integers with ``labels.float()``.
 
@@ -130,11 +129,18 @@ assert _says(criterion, _steps.squeeze(2), _marks) == ""
 _two = torch.randn(4, 2)
 assert "size (torch.Size([4, 2]))" in _says(criterion, _two, torch.ones(4))
 assert _says(nn.CrossEntropyLoss(), _two, torch.ones(4).long()) == ""
+_sure = torch.tensor([[30.0, -30.0]])
+for _scores, _least in ((_sure, 0), (_sure.sigmoid(), 0.31)):
+    assert round(nn.CrossEntropyLoss()(_scores, torch.tensor([0])).item(), 2) == _least
+_last = torch.randn(5)
+assert "size (torch.Size([8]))" in _says(criterion, _last, torch.ones(8))
+for _like in (torch.ones_like, torch.zeros_like):
+    assert _says(criterion, _last, _like(_last)) == ""
 assert "can't be cast" in _says(criterion, logits.squeeze(1), labels.long())
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each sample has one class.** Use ``CrossEntropyLoss``, with class numbers:
+# **Each sample has one class.** Use ``CrossEntropyLoss`` without a sigmoid, with class numbers:
 
 scores = nn.Linear(3, 4)(x)
 classes = torch.tensor([3, 0])
@@ -284,8 +290,8 @@ assert _one_hot.argmax(1).tolist() == [2, 0]
 #
 # What not to do
 # --------------
-# **A sigmoid before BCEWithLogitsLoss.** The sigmoid is then applied twice. For label 1, the loss of a sure and right answer is
-# 0.31 instead of 0:
+# **A sigmoid before BCEWithLogitsLoss** is applied twice. For label 1, the loss of a sure and right answer is 0.31 instead of
+# 0:
 
 sure = torch.tensor([30.0])
 right = torch.tensor([1.0])
