@@ -53,16 +53,6 @@ for _optimizer in (torch.optim.Adam, torch.optim.AdamW, torch.optim.LBFGS):
     except ValueError as error:
         raised.append(str(error))
 assert raised == [message] * 3
-
-
-def _raises_for(tensor):
-    try:
-        SGD([tensor], lr=0.1)
-    except ValueError as error:
-        return str(error) == message
-    return False
-
-
 # sphinx_gallery_end_ignore
 
 # %%
