@@ -60,6 +60,7 @@ intersphinx_mapping = {
 
 nb_execution_mode = "inline"  # {eval} needs it
 nb_execution_show_tb = True  # a cell that fails is a warning that names the page and says what was raised
+nb_code_prompt_show = nb_code_prompt_hide = "Code behind this"
 nb_execution_timeout = 300  # seconds on the clock of one cell, on a busy machine too
 
 doctest_global_setup = "import torch"

@@ -334,8 +334,7 @@ def fill_lists(app: Sphinx, document: nodes.document, page: str) -> None:
         items = [make_item(app, page, card, is_read_in_order=place["kind"] == "learning-path") for card in cards]
         total = format_duration(sum(card.facts.minutes for card in cards))
         head = {
-            "map": f"{len(cards)} pages, {total} at {WORDS} words and {LINES} lines of code a minute. "
-            "Each card says what to read before it.",
+            "map": f"{len(cards)} pages, {total} at {WORDS} words and {LINES} lines of code a minute.",
             "learning-path": f"{len(cards)} pages, {total}.",
         }.get(place["kind"])
         look = "path" if place["kind"] == "learning-path" else "cards"

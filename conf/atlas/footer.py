@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from docutils import nodes
+from sphinx.addnodes import download_reference
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
@@ -36,6 +37,8 @@ SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-i
 _SCOPED = ("gallery/", "guide/")
 #: The branch onto which the workflow ``publish`` pushes the notebooks: Colab opens them from GitHub, and the build makes them.
 _NOTEBOOKS = "notebooks"
+#: What the links of sphinx-gallery say, by what they lead to.
+_DOWNLOADS = {".ipynb": "Notebook", ".py": "Script", ".zip": "Zip"}
 
 # -- Lines in the page ----------------------------------------------------------------------------
 
@@ -49,6 +52,8 @@ def insert_foot(app: Sphinx, document: nodes.document, page: str) -> None:
         return
     place = downloads.parent.index(downloads)
     downloads.parent[place:place] = lines
+    for link in downloads.findall(download_reference):
+        link[:] = [nodes.inline("", _DOWNLOADS[Path(link["reftarget"]).suffix])]
     if address := find_colab_address(get_repository(app.config), page):
         link = nodes.reference("", "Open in Colab", refuri=address, internal=False)
         downloads.insert(0, nodes.container("", nodes.paragraph("", "", link), classes=["sphx-glr-download"]))

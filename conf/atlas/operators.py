@@ -146,7 +146,7 @@ def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
     shown = let_break(row["name"])
     if row["path"]:
         shown = f'<a href="https://docs.pytorch.org/docs/stable/generated/{row["path"]}.html">{shown}</a>'
-    shown += "".join(f"<br><code>{let_break(name)}</code>" for name in [row["in_place"], *row["aliases"]] if name)
+    shown += "".join(f" <code>{let_break(name)}</code>" for name in [row["in_place"], *row["aliases"]] if name)
     cells = (
         " <br>".join(_link_node(node, known) for node in row["nodes"]),
         "<br>".join(_list_kept(row)) or "nothing",

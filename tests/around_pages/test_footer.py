@@ -33,7 +33,7 @@ def test_a_page_without_downloads_has_them_at_its_end(hosted_page: Page) -> None
 
 def test_an_example_offers_colab_downloads_and_what_to_install(hosted_page: Page, unhosted_page: Page) -> None:
     boxes = hosted_page("gallery/basics/two").select(".sphx-glr-footer > div")
-    assert [box.get_text().split()[0] for box in boxes] == ["Open", "Download", "Download", "Download", "To"]
+    assert [box.get_text().split()[0] for box in boxes] == ["Open", "Notebook", "Script", "Zip", "To"]
     assert boxes[0].a["href"] == (
         "https://colab.research.google.com/github/someone/atlas/blob/notebooks/basics/two.ipynb"
     )
