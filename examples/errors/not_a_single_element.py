@@ -110,7 +110,7 @@ assert f"{losses.mean():.2f}" == "0.77"
 # Why
 # ---
 # A tensor of three losses is three numbers, and Python wants one: the sum, the mean or the first? PyTorch does not guess. With
-# a batch of one sample, ``.item()`` works.
+# one sample, ``.item()`` works.
 
 import matplotlib.pyplot as plt
 
@@ -235,7 +235,7 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - ``if a == b: correct += 1``
 #      - ``correct += (a == b).sum().item()``
 #    * - ``if a == b:``
-#      - ``if torch.equal(a, b):``; with a number ``if (a == 1).all():`` or ``.any()``
+#      - ``if (a == b).all():`` or ``.any()``; for two tensors of one shape ``torch.equal(a, b)``
 #    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
 #      - ``if x is not None:``, ``x if x is not None else y``
 #    * - ``if x > 0:`` for a choice for each element
@@ -266,6 +266,8 @@ _right = [(prediction, prediction), (prediction, target)]
 assert sum((p == t).sum().item() for p, t in _right) == 5
 assert sum(1 for p, t in _right if (p == t).all()) == 1
 assert says(lambda: torch.equal(prediction, 2)).startswith("TypeError")
+_ones = torch.ones(3)
+assert (_ones == _ones[0]).all() and not torch.equal(_ones, _ones[0])  # shapes
 # sphinx_gallery_end_ignore
 
 # %%
