@@ -140,7 +140,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # The fix
 # -------
 # Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
-# spawned worker looks for them. It sees no variables that are set below it. Pass them to the ``__init__`` of the dataset.
+# spawned worker looks for them. It sees no variables that are set below that line: pass them to your dataset.
 
 # sphinx_gallery_start_ignore
 script = """
