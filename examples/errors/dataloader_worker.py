@@ -123,8 +123,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *An attempt has been made to start a new process*
 #      - ``if __name__ == "__main__":``, as below
 #    * - *is killed by signal: Killed*
-#      - Probably memory ran out: each worker loads two batches ahead. Fewer workers, ``prefetch_factor=1``. Load images in
-#        ``__getitem__``.
+#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``.
 #    * - *is killed by signal: Bus error*
 #      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``
 #        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
@@ -137,6 +136,32 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # own, which Python refuses. An import does not run what is below ``if __name__ == "__main__":``. ``"forkserver"``, the default
 # of Linux from Python 3.14 on, needs the same line.
 #
+# Memory grows with the number of workers, since each one loads batches ahead:
+
+import matplotlib.pyplot as plt
+
+# figure: Four bars, the batches that are loaded ahead. 2 for one worker, 4 for two workers, 8 for two workers with
+#   prefetch_factor 4, and 2 for two workers with prefetch_factor 1.
+settings = {
+    "1 worker": {"num_workers": 1},
+    "2 workers": {"num_workers": 2},
+    "2 workers, prefetch_factor=4": {"num_workers": 2, "prefetch_factor": 4},
+    "2 workers, prefetch_factor=1": {"num_workers": 2, "prefetch_factor": 1},
+}
+ahead = [
+    iter(DataLoader(range(99), **kwargs))._tasks_outstanding
+    for kwargs in settings.values()
+]
+fig, ax = plt.subplots(figsize=(6.5, 1.8), layout="constrained")
+ax.barh(list(settings), ahead, color=["#2563eb"] * 3 + ["#047857"])
+ax.set(title="Batches loaded ahead")
+ax.invert_yaxis()
+
+# sphinx_gallery_start_ignore
+assert ahead == [2, 4, 8, 2]
+# sphinx_gallery_end_ignore
+
+# %%
 # The fix
 # -------
 # Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
@@ -396,7 +421,7 @@ assert ended.returncode == -9
 # sphinx_gallery_end_ignore
 
 # %%
-# If your program failed, look above this line for a traceback, *Killed* or *segmentation fault*.
+# If your program failed, look above this line for the cause.
 #
 # See also
 # --------
