@@ -267,8 +267,8 @@ assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 
 # %%
 # Five poolings by 2 need 32 × 32. Make the images larger, as above, or in a new network leave out a pooling. A fixed
-# ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed output
-# size: 0*.
+# ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed
+# output size: 0*.
 #
 # See also
 # --------
