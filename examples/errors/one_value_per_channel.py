@@ -133,8 +133,8 @@ assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # - **In** ``__init__``: some models run one image to count features or strides. Call ``eval()`` before that and ``train()``
 #   after it.
 # - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
-# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. Gradient
-#   accumulation does not help, as each forward pass still gets one sample.
+# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group.
+#   Gradient accumulation does not help, as each forward pass still gets one sample.
 # - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
 #   the model, computes the mean over all GPUs.
 #
