@@ -128,8 +128,8 @@ wrappers["compiled"]._orig_mod.load_state_dict(saved)
 # ``name.replace("_orig_mod.", "")``. If no name fits even then, the file is probably of another model.
 #
 # **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then the
-# unexpected names are such as *epoch* and *state_dict*. Load the part with the weights: ``saved["state_dict"]``. In a file of
-# Lightning they begin with the attribute that holds the model, such as ``model.``: keep only these, and take that off.
+# unexpected names are *epoch*, *state_dict* and so on. Load the part with the weights: ``saved["state_dict"]``. In a file of
+# Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
 # ``pos_embed`` the size of the image. Make the model with the numbers of the file. If you want a new last layer instead, leave
