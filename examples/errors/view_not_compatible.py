@@ -155,7 +155,7 @@ assert _lost.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` returns a tensor. On a line of its own it changes nothing:
+# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` on a line of its own changes nothing:
 
 columns = wide.t()
 columns.contiguous()
