@@ -17,7 +17,7 @@ Expected to have finished reduction in the prior iteration before starting a new
 .. in-short::
 
    ``DistributedDataParallel`` (DDP) waits for a gradient of each parameter that requires one, and some got none. Use these
-   layers in the loss. If you do not want to train them, delete them, or freeze them before you wrap the model.
+   layers in the loss. If you do not want to train them, delete or freeze them before you wrap the model.
 
    .. code-block:: diff
 
