@@ -179,14 +179,16 @@ assert not torch.equal(embedding.weight[:2], pretrained)
 # sphinx_gallery_end_ignore
 
 # %%
-# **To set values**, write inside ``no_grad``. The parameter stays a leaf:
+# **To set values**, move all lines with the view ``b`` into ``no_grad``. The parameter stays a leaf:
 
 with torch.no_grad():
     embedding.weight[:2] = pretrained
 
 conv = nn.Conv2d(1, 6, 1)
 with torch.no_grad():
-    conv.bias.view(3, 2)[:, 0] += 1.5  # as in a YOLO head
+    b = conv.bias.view(3, 2)  # as in a YOLO head
+    b[:, 0] += 1.5
+    conv.bias = nn.Parameter(b.view(-1))
 
 nn.init.zeros_(embedding.weight[4])  # runs without recording by itself
 print(embedding.weight.detach()[[0, 1, 4]])
@@ -198,6 +200,15 @@ for _parameter in (embedding.weight, conv.bias):
 assert (conv.bias[::2] >= 0.5).all() and (conv.bias[1::2] <= 1).all()
 embedding(torch.tensor([0])).sum().backward()
 assert embedding.weight.grad[0].tolist() == [1, 1, 1]
+raised = []
+try:  # with the last line outside
+    with torch.no_grad():
+        b = conv.bias.view(3, 2)
+        b[:, 0] += 1.5
+    nn.Parameter(b.view(-1))
+except RuntimeError as error:
+    raised.append(str(error))
+assert len(raised) == 1 and raised[0].startswith("A view was created in no_grad mode")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -343,7 +354,8 @@ assert _copy.grad_fn.name().endswith("CopySlices")
 # sphinx_gallery_end_ignore
 
 # %%
-# Move the write into the block, if it sets values. If it belongs to the computation, index a clone outside of the block.
+# Move all lines with the view into the block, if they set values. Or index a clone outside of it, for a step of the
+# computation.
 #
 # **cannot resize variables that require grad:**
 
