@@ -179,7 +179,8 @@ assert not torch.equal(embedding.weight[:2], pretrained)
 # sphinx_gallery_end_ignore
 
 # %%
-# **To set values**, move all lines with the view ``b`` into ``no_grad``. The parameter stays a leaf:
+# **To set values**, write inside ``no_grad``. The parameter stays a leaf, so delete a line such as ``conv.bias =
+# nn.Parameter(b.view(-1))``:
 
 with torch.no_grad():
     embedding.weight[:2] = pretrained
@@ -188,7 +189,6 @@ conv = nn.Conv2d(1, 6, 1)
 with torch.no_grad():
     b = conv.bias.view(3, 2)  # as in a YOLO head
     b[:, 0] += 1.5
-    conv.bias = nn.Parameter(b.view(-1))
 
 nn.init.zeros_(embedding.weight[4])  # runs without recording by itself
 print(embedding.weight.detach()[[0, 1, 4]])
@@ -201,10 +201,7 @@ assert (conv.bias[::2] >= 0.5).all() and (conv.bias[1::2] <= 1).all()
 embedding(torch.tensor([0])).sum().backward()
 assert embedding.weight.grad[0].tolist() == [1, 1, 1]
 raised = []
-try:  # with the last line outside
-    with torch.no_grad():
-        b = conv.bias.view(3, 2)
-        b[:, 0] += 1.5
+try:  # what that line says after the block
     nn.Parameter(b.view(-1))
 except RuntimeError as error:
     raised.append(str(error))

@@ -82,7 +82,8 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - a line of ``forward``, or ``loss = ...``
 #      - The two shapes in that line. Print them.
 #    * - ``optimizer.step()``
-#      - The optimizer has the state of a parameter before it was resized. Start with a new optimizer.
+#      - The optimizer has the state of a parameter before it was resized. Start with a new optimizer
+#        and scheduler.
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
 #        max_length=512`` in the tokenizer.
