@@ -179,8 +179,8 @@ assert not torch.equal(embedding.weight[:2], pretrained)
 # sphinx_gallery_end_ignore
 
 # %%
-# **To set values**, write inside ``no_grad``. The parameter stays a leaf, so delete a line such as ``conv.bias =
-# nn.Parameter(b.view(-1))``:
+# **To set values**, write inside ``no_grad``. The parameter stays a leaf, so delete a line after it such as
+# ``conv.bias = nn.Parameter(b.view(-1))``:
 
 with torch.no_grad():
     embedding.weight[:2] = pretrained
