@@ -88,7 +88,7 @@ assert "Operations executed during recomputation" in _debug
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``tensor at position 0``: the first tensor that the block saved for backward. Here it is the input of ``layer``.
+# - ``tensor at position 0``: the first tensor that the block saved for backward, here the input of ``layer``.
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
 #   6 rows in place of 3 is a cache that grew. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
 # - ``checkpoint(..., debug=True)`` lists the operations of both runs.
@@ -201,7 +201,7 @@ assert torch.allclose(
 # but not the generators of Python and NumPy, and not your own ``torch.Generator``.
 #
 # **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
-# statistics, and you read ``[4]`` and ``[0]``:
+# statistics:
 
 # sphinx_gallery_start_ignore
 try:

@@ -21,7 +21,7 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
       + x = x / torch.where(norm > 1, norm, 1)
 
    **Not this:** leaving out ``fullgraph=True`` and looking no further. The message is gone. The function is now compiled in two
-   pieces, with Python between them.
+   pieces, with Python between them, and not at all if the ``if`` is in a loop.
 """
 
 # %%
@@ -101,15 +101,14 @@ torch._dynamo.reset()
 #    * - a line of a library
 #      - Call it outside of the compiled function.
 #
-# This page uses ``backend="eager"``, which needs no compiler. The message comes before the backend is called.
+# This page uses ``backend="eager"``, which needs no compiler.
 #
 # Why
 # ---
 # ``torch.compile`` runs your function once with tensors that have a shape and a type but no values, and records the operations.
 # At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
-# another graph: a *graph break*. With ``fullgraph=True`` it raises.
-#
-# A condition on the *shape* of an argument, such as ``if x.shape[0] > 2``, does not break the graph: that shape is known.
+# another graph: a *graph break*. With ``fullgraph=True`` it raises. A condition on a shape, such as ``if x.shape[0] > 2``, is
+# no problem: the shape of an argument is known.
 #
 # How to find graph breaks
 # ------------------------
@@ -131,6 +130,17 @@ for reason in found.break_reasons:
 # sphinx_gallery_start_ignore
 assert found.graph_count == 2 and found.graph_break_count == 1
 assert found.break_reasons[0].user_stack[-1].line == "if norm > 1:"
+
+
+def _in_a_loop(x):
+    for _ in range(2):
+        x = x.sin()
+        if x.sum() > 1:
+            x = x * 2
+    return x
+
+
+assert torch._dynamo.explain(_in_a_loop)(torch.ones(4)).graph_count == 0
 
 
 def _by_shape(x):
@@ -222,8 +232,8 @@ assert torch._dynamo.explain(with_where)(torch.ones(4)).graph_count == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.where`` computes both cases. If one case is expensive, use ``torch.cond``, which records both and runs one. Each case
-# is a function. It may not return its own input, so return a copy:
+# If one case is expensive, use ``torch.cond``, which records both and runs one. Each case is a function. It may not return its
+# own input, so return a copy:
 
 
 @torch.compile(fullgraph=True, backend="eager")
@@ -240,7 +250,11 @@ print(clip(torch.ones(4)), clip(torch.full((4,), 0.1)))
 
 # sphinx_gallery_start_ignore
 for _x in (torch.ones(4), torch.full((4,), 0.1), torch.zeros(4)):
-    assert torch.allclose(clip(_x), with_if(_x))
+    _grads = []
+    for _f in (clip, with_if):
+        _leaf = _x.clone().requires_grad_()
+        _grads += torch.autograd.grad(_f(_leaf).square().sum() + _f(_leaf).sum(), _leaf)
+    assert torch.allclose(clip(_x), with_if(_x)) and torch.allclose(*_grads)
 _said = []
 try:
     torch.compile(

@@ -136,8 +136,7 @@ assert _raised == [True] * 5
 # Why
 # ---
 # A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
-# The usual sources of ``float64`` are NumPy and pandas, where it is the default for floating point numbers.
-# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array. Python's own floats become ``float32``.
+# The usual sources of ``float64`` are NumPy and pandas. ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array.
 
 print("from NumPy:", torch.tensor(data).dtype)
 print("from Python:", torch.tensor(data.tolist()).dtype)
@@ -168,20 +167,16 @@ try:
 except RuntimeError as error:
     _raised.append(str(error) == message)
 assert _raised == [True] * 6
-_half = nn.Sequential(nn.Flatten(), nn.Linear(3, 1)).bfloat16()
-assert not hasattr(_half, "weight")
-assert _half(x.to(next(_half.parameters()).dtype)).dtype == torch.bfloat16
-
-
+_half = nn.Sequential(nn.Linear(3, 3).half(), nn.Linear(3, 1))
+assert _half.half()(x.half()).dtype == torch.float16
 # sphinx_gallery_end_ignore
 
 # %%
-# - **The whole model is in half precision**: let the input, and tensors that ``forward`` makes, follow it:
-#   ``x = x.to(next(model.parameters()).dtype)``.
-# - **Integers**: ``x.float()``. For images of ``uint8``: ``x.float() / 255``.
-# - **Half and Float in one model**: often a part was loaded in ``float16``, and an adapter or a head made in ``float32``. To
-#   train on a GPU, keep what learns in ``float32``, and compute under :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
-#   To run the model only, convert it and its input to the type of the loaded part: ``model.half()`` and ``x.half()``.
+# - **Half precision, to run a model**: convert all of it and its input, ``model.half()`` and ``x.half()``. Tensors that
+#   ``forward`` makes follow with ``mask.to(x.dtype)``.
+# - **Half precision, to train it**: keep what learns in ``float32``, such as an adapter or a new head, and compute under
+#   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+# - **Integers**: ``x.float()``, and for images of bytes ``x.float() / 255``.
 #
 # expected dtype float for \`end\` but got dtype double
 # -----------------------------------------------------
@@ -240,9 +235,9 @@ assert _after(torch.float64, lambda p: torch.optim.Adam(p, fused=True)) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# ``float`` is the type of the running mean, ``double`` that of the gradient. ``end`` is an argument of ``torch.lerp``. The best
-# order is: first the type, then the optimizer, then its state from a file. In the middle of a training, load the state into the
-# same optimizer, which converts it to the type of the weights:
+# ``float`` is the type of the running mean, ``double`` that of the gradient. To train in half precision, do not convert the
+# model: use ``autocast``. For ``float64``, the order is: first the type, then the optimizer, then its state from a file. In the
+# middle of a training, load the state into the same optimizer, which converts it to the type of the weights:
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.Adam(model.parameters())
@@ -260,8 +255,6 @@ assert optimizer.state[model.weight]["step"] == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# To train in half precision, do not convert the model: use ``autocast``.
-#
 # **An average of weights** (EMA) in ``float32``, of a model in ``bfloat16``, says the same. Convert the weight, not the
 # average:
 

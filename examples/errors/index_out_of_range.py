@@ -79,7 +79,7 @@ assert words.max() == embedding.num_embeddings == 10
 # sphinx_gallery_end_ignore
 
 # %%
-# The message tells where to look. On a GPU the line in the traceback may be the wrong one:
+# The message tells where to look:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -88,32 +88,29 @@ assert words.max() == embedding.num_embeddings == 10
 #    * - the message
 #      - what is too large
 #    * - ``index out of range in self``, in ``embedding``
-#      - a word, a position, or a user or item of a table
+#      - a word, a position, or a user
 #    * - ``Target 3 is out of bounds.``, in ``cross_entropy``
 #      - a label
-#    * - ``Class values must be smaller than num_classes``
-#      - a label of ``one_hot``
 #    * - ``index 3 is out of bounds for dimension 0``
 #      - an index in square brackets, or of ``gather``
 #    * - GPU: ``Assertion `t >= 0 && t < n_classes` failed``
 #      - a label
-#    * - GPU: ``Assertion `srcIndex < srcSelectDimSize` failed``
+#    * - GPU: ``Assertion `srcIndex < srcSelectDimSize` failed``, or ``ind >=0 && ind < ind_dim_size``
 #      - a word or a position
 #    * - GPU: ``Assertion `input_val >= zero && input_val <= one` failed``
 #      - see :ref:`sphx_glr_gallery_errors_target_size_differs.py`
 #
 # Why
 # ---
-# An embedding is a table: row ``i`` belongs to word ``i``. ``cross_entropy`` looks up the score of the right class in the same
-# way.
+# An embedding is a table: row ``i`` belongs to word ``i``. ``cross_entropy`` looks up the score of the right class.
 #
 # The fix
 # -------
 # - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. Users from 1 to 100 need 101 rows.
-# - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers. A new
-#   ``nn.Embedding`` would lose the trained rows.
-# - **A sequence that is longer than the table of positions**: cut the sequence.
-# - **Negative words**, such as −100 from labels: put the index of the padding in their place.
+# - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
+#   before you create the optimizer.
+# - **A sequence longer than the table of positions**: cut it.
+# - **Words copied from labels with −100**: ``labels.masked_fill(labels < 0, pad)``. The loss gets the old labels.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -127,6 +124,7 @@ assert says(lambda: nn.Embedding(int(_users.max()) + 1, 4)(_users)) == "nothing"
 _labels = torch.tensor([[4, -100]])
 assert says(lambda: embedding(_labels)) == f"IndexError: {message}"
 assert says(lambda: embedding(_labels.masked_fill(_labels < 0, 0))) == "nothing"
+assert _labels.tolist() == [[4, -100]]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -148,7 +146,6 @@ except IndexError as error:
     raised.append(str(error))
     print("IndexError:", error)
 assert raised == ["Target 3 is out of bounds."]
-assert "Class values must be smaller than num_c" in says(lambda: F.one_hot(labels, 3))
 for _call in (lambda: logits.gather(1, labels[:, None]), lambda: logits[0][labels]):
     assert "Error: index 3 is out of bounds for dimension" in says(_call)
 _negative = torch.tensor([0, -100]), torch.tensor([0, -1])
@@ -163,10 +160,9 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 
 # %%
 # - **Labels from 1**: subtract 1.
-# - **A dataset of your own with more classes**: give the last layer an output for each, with the background or *unknown*.
-# - **Two classes and one output** (*Target 1 is out of bounds*): give the last layer two outputs.
+# - **Fewer outputs than classes**: give the last layer one for each, so two for two classes.
 # - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
-# - **A negative mark** such as −1 for *no label*: set ``ignore_index=-1``. The default is −100.
+# - **−1 for no label**: ``ignore_index=-1``. The default is −100.
 
 print("labels from 0:", (labels - 1).tolist())
 print(f"{F.cross_entropy(logits, labels - 1):.4f}")
@@ -184,22 +180,18 @@ assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# Check the data once, before the training: ``assert 0 <= labels.min() and labels.max() < classes``. If some labels are −100 on
-# purpose, check ``labels[labels != -100]``.
-#
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line, and other CUDA calls then fail, too. Read the lines above the traceback:
-# ``nll_loss_forward_reduce_cuda_kernel_2d: ... Assertion `t >= 0 && t < n_classes` failed`` is a label (as in `this report
-# <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). The table above has the others.
+# A GPU works while Python is already at a later line, so the traceback can show the wrong one, and other CUDA calls then fail,
+# too. Above the traceback is an assertion, such as ``t >= 0 && t < n_classes`` (as in `this report
+# <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). Find it in the table.
 #
-# Start the program again with the model, the batch and the labels on the CPU. It stops at the right line, with a clearer
-# message. If you need the GPU, set the environment variable ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+# Start the program again with model, batch and labels on the CPU. It stops at the right line, with a clearer message. If you
+# need the GPU, set ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
 #
 # Dimension out of range (expected to be in range of [-1, 0], but got 1)
 # ----------------------------------------------------------------------
-# You ask for dimension 1, and the tensor does not have it. Often ``squeeze()`` took the batch away, because the last batch of
-# an epoch has one sample:
+# You ask for dimension 1 of a vector. Often ``squeeze()`` took the batch away, because the last batch has one sample:
 
 import torch
 
@@ -232,11 +224,11 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # sphinx_gallery_end_ignore
 
 # %%
-# - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``, or write ``features.flatten(1)``.
-# - **One sample without a batch**: add the batch before the model, ``model(sample[None])``.
+# - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``.
+# - **One sample without a batch**: ``model(sample[None])``.
 # - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
 #
-# Do not write ``dim=0`` instead: for two samples the result has one number for each class, without a message.
+# Do not write ``dim=0`` instead: it compares the samples of a batch, without a message.
 #
 # Other messages of an index
 # --------------------------
@@ -259,9 +251,8 @@ assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# - **too many indices**: a dimension is missing. Again, look for ``squeeze()``, or for a batch dimension.
-# - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller. Write
-#   ``range(len(images))``.
+# - **too many indices**: look for ``squeeze()``, or for a missing batch dimension.
+# - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller: ``range(len(images))``.
 # - **0-dim tensor**: in a log, write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
 #
 # See also

@@ -86,7 +86,7 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #    * - ``log_softmax_...``, at the loss
 #      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores.
 #    * - ``softmax...``, ``normal_kernel_cpu``, in ``forward``
-#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: write ``0.0``, or ``.float()``.
+#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
 #    * - ``batch_norm``, at the first layer
 #      - Bytes of an image, or ids of words: see below.
 #    * - ``upsample_...``, at ``F.interpolate``
@@ -98,8 +98,7 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #
 # Why
 # ---
-# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold. The indices of an
-# embedding must be integers.
+# Each function has code for some types. A mean or a probability is a fraction, which an integer cannot hold.
 #
 # .. how-measured:: The function draw_types() calls each function with six types, and colors the calls that run.
 
@@ -226,8 +225,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# **Masks** of 0.0 and 1.0 become bools for ``&``. ``mask & mask`` says *"bitwise_and_cpu" not implemented for 'Float'*, and so
-# does a comparison without parentheses, because ``&`` binds before ``>``:
+# **Masks** of 0.0 and 1.0 become bools for ``&``. A comparison needs parentheses, because ``&`` binds before ``>``:
 
 mask = torch.tensor([1.0, 0.0])
 print(mask.bool() & mask.bool())

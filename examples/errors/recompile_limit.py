@@ -87,7 +87,7 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # ---
 # ``torch.compile`` records the operations together with *guards*: conditions under which the record is right. The counter is a
 # constant in the record, so there is a guard such as ``self.calls == 7``. In the next call the guard fails, and the function is
-# compiled again. After 8 versions PyTorch gives up: a call that fits none of them runs as plain Python.
+# compiled again. After 8 versions a call that fits none of them runs as plain Python.
 #
 # The fix
 # -------
@@ -137,13 +137,13 @@ for _model, _ahead in ((NetWithBuffer(), 0), (_InPlace(), 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. ``self.calls + 1`` makes a new tensor. With
-# ``+=``, the compiled backward can read the number that was already changed, and its gradient is wrong.
+# ``error_on_recompile`` raises if something is compiled again. Here nothing is. Do not write ``self.calls += 1``: the compiled
+# backward can then read a number that was already changed, and its gradient is wrong.
 #
 # Other values that change
 # ------------------------
-# If an integer is an *argument* of the function, PyTorch notices that it changes, and tries to make the second version for all
-# integers. This fails if Python needs the number itself, as in ``range(n)``. Here the value changes in each of 10 calls:
+# If an integer is an *argument* of the function, PyTorch tries to make the second version for all integers. This fails if
+# Python needs the number itself, as in ``range(n)``. Here the value changes in each of 10 calls:
 #
 # .. how-measured:: A backend that keeps each graph counts the versions of a function.
 
@@ -239,8 +239,7 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 #   sizes from 2 on.
 # - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
 #   as an argument.
-# - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: the shape changes then.
-# - **A string.** Each string that the code uses is a version. Keep that part out of the compiled function.
+# - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: then only a shape changes.
 #
 # With fullgraph=True it is an error
 # ----------------------------------

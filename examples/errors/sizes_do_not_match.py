@@ -15,12 +15,13 @@ The size of tensor a (3) must match the size of tensor b (4)
 .. in-short::
 
    You combine two tensors, and their shapes do not fit. Often you have one number for each row, and PyTorch lines it up with
-   the columns. Give that tensor a last dimension of size 1. For ``torch.cat`` :ref:`see below <cat-sizes>`.
+   the columns. Keep a dimension of size 1 in that tensor. For ``torch.cat`` :ref:`see below <cat-sizes>`.
 
    .. code-block:: diff
 
-      - centered = table - mean
-      + centered = table - mean.unsqueeze(-1)
+      - mean = table.mean(dim=1)
+      + mean = table.mean(dim=1, keepdim=True)
+        centered = table - mean
 
    **Not this:** adding and removing dimensions until the message is gone. By accident, each element of one tensor can then meet
    each element of the other.
@@ -78,14 +79,12 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #
 #    * - the frame
 #      - what to fix
-#    * - a line of ``forward``
+#    * - a line of ``forward``, or ``loss = ...``
 #      - The two shapes in that line. Print them.
-#    * - ``loss = ...``, such as ``mse_loss``
-#      - The shapes of prediction and target.
 #    * - ``optimizer.step()``
-#      - The optimizer has the state of parameters with other shapes, for example because an embedding was resized. Start with
-#        a new optimizer.
-#    * - a model of another library
+#      - The optimizer has the state of a parameter before it was resized. Start with a new optimizer
+#        and scheduler.
+#    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
 #        max_length=512`` in the tokenizer.
 #
@@ -94,8 +93,7 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 # The two shapes are aligned at their last dimension: the 4 numbers of ``mean`` meet the 3 columns. Two sizes fit if they are
 # equal, or if one of them is 1 or missing. Then that tensor is repeated along the dimension. This is *broadcasting*.
 #
-# A size of 1 fits where it should not, too. ``(4, 1)`` and ``(4,)`` are the same four numbers to a reader. Their difference has
-# 16 numbers, and nothing is raised:
+# A size of 1 fits where it should not, too. The difference of ``(4, 1)`` and ``(4,)`` has 16 numbers, and nothing is raised:
 
 import matplotlib.pyplot as plt
 
@@ -130,17 +128,17 @@ for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1
 #
 # The fix
 # -------
-# Print both shapes. Often one of these applies.
-#
-# **One number for each row** needs its own dimension at the end: ``unsqueeze(-1)``. Or write ``table.mean(dim=1,
-# keepdim=True)``, which also fits if the table has more dimensions.
+# **One number for each row**: where you compute it, keep its dimension. To numbers from elsewhere, add one at the end:
+# ``table * weights.unsqueeze(-1)``.
 
-centered = table - mean.unsqueeze(-1)
+mean = table.mean(dim=1, keepdim=True)
+centered = table - mean
 print(centered[0], centered.mean(dim=1))
 
 # sphinx_gallery_start_ignore
-assert torch.equal(centered, table - table.mean(dim=1, keepdim=True))
 assert not centered.mean(dim=1).any()
+_weights = torch.arange(4.0)
+assert torch.equal((table * _weights.unsqueeze(-1))[2], table[2] * 2)
 _tables = torch.arange(24.0).reshape(2, 4, 3)
 for _dim in (0, 1, 2):
     _centered = _tables - _tables.mean(dim=_dim, keepdim=True)
@@ -198,8 +196,8 @@ assert "Using a target size" in str(caught[0].message)
 # %%
 # ``mse_loss`` computes all pairs too, and warns: *Using a target size that is different to the input size*.
 #
-# **One element too many**: a forecast of the next value has no target for the last input. Cut both along the *time* dimension:
-# ``forecast[:, :-1] - series[:, 1:]`` for ``(batch, time)``.
+# **One element too many**: a forecast of the next value has no target for the last input. For ``(batch, time)`` write
+# ``forecast[:, :-1] - series[:, 1:]``.
 #
 # .. _cat-sizes:
 #
@@ -243,10 +241,9 @@ assert not _said(torch.optim.Adam([_weight]).step)
 # %%
 # *Tensor number 1* is the second one: the list begins with number 0. Print ``[t.shape for t in tensors]``.
 #
-# - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder. The same
-#   helps where the two are added.
-# - **A network that you cannot change**, such as YOLO: give it images whose sides are multiples of 32, or of what it asks for.
-#   Pad, and cut an output of the image's size back.
+# - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder.
+# - **A network that you cannot change**, such as YOLO: pad the sides of the image to multiples of 32, and cut an output of the
+#   image's size back.
 # - **Outputs of several batches**, each padded to its own length: pad all to one length first.
 
 import torch.nn.functional as F
@@ -291,8 +288,8 @@ assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# Give the smaller one the missing dimension: ``torch.cat([token[:, None], words], dim=1)`` for a class token. Losses have no
-# dimension to join along: ``torch.stack`` makes a new one.
+# A class token needs the missing dimension: ``torch.cat([token[:, None], words], dim=1)``. Losses have no dimension to join
+# along: ``torch.stack`` makes a new one.
 
 rows = [torch.ones(3), torch.ones(3)]
 print(torch.stack(losses))
