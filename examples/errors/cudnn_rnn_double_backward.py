@@ -218,6 +218,9 @@ assert len(raised) == 1  # around backward it does not help
 # sphinx_gallery_end_ignore
 
 # %%
+# If your program sets ``fp32_precision``, the ``with`` itself raises in PyTorch 2.13, with a message on TF32. Then set
+# ``torch.backends.cudnn.enabled = False`` before this forward pass, and ``True`` after it.
+#
 # The price is time: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about twice as long without cuDNN for 10 time steps, and
 # about six times as long for 100.
 #
