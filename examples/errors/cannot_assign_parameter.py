@@ -12,7 +12,7 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
 .. in-short::
 
    The name belongs to a parameter, and the right side is a plain tensor, often a computed one. Give the computed tensor a
-   different name.
+   different name. For the weight of a layer that you call, use ``functional_call``, below.
 
    .. code-block:: diff
 
@@ -21,8 +21,8 @@ cannot assign 'torch.FloatTensor' as parameter 'weight' (torch.nn.Parameter or N
       + share = torch.softmax(self.weight, dim=0)
       + return share @ layers
 
-   **Not this:** ``nn.Parameter(torch.softmax(...))`` in ``forward``. The message is gone, but the optimizer still has the old
-   parameter, and this weight does not learn.
+   **Not this:** ``nn.Parameter(torch.softmax(...))`` in ``forward``. The optimizer still has the old parameter, and this
+   weight does not learn.
 """
 
 # %%
@@ -92,19 +92,21 @@ except TypeError as error:
 #    * - the code that builds the model
 #      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. To share the weight of a different layer, see
 #        below.
-#    * - the inner loop of meta-learning
-#      - ``functional_call``, below
+#    * - ``self.conv.weight = ...`` in ``forward``, or meta-learning
+#      - ``functional_call``, below. Under a different name, ``self.conv(x)`` would not use the tensor.
+#    * - the training loop, such as ``layer.weight.clamp(0)``
+#      - ``copy_``, below
 #    * - ``register_parameter``: *object to parameter*
 #      - ``nn.Parameter(tensor)``
 #
 # Why
 # ---
 # A parameter is a leaf: a tensor that you made, that the optimizer changes, and that the state dict saves. The result of
-# ``softmax`` is computed from it. If it took the parameter's place, there would be no weight left to train.
+# ``softmax`` is computed from it.
 #
 # The fix
 # -------
-# Keep the parameter, and give what you compute from it a different name.
+# Keep the parameter:
 
 
 class Mixture(nn.Module):
@@ -126,7 +128,7 @@ assert mixture.weight.grad.abs().sum() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.Parameter(...)`` around the result raises nothing, but your optimizer still has the old parameter.
+# With ``nn.Parameter(...)`` around the result, nothing is learned.
 #
 # .. how-measured:: This code trains both for 60 steps. The target is the first of the three layers.
 
@@ -178,14 +180,14 @@ assert _known.grad is None and _known is not _mixture.weight
 
 layer, x = nn.Linear(3, 2), torch.ones(3)
 
-# your own weight, before the optimizer is made
+# your own weight, before the optimizer is made; requires_grad=False keeps it fixed
 layer.weight = nn.Parameter(torch.zeros(2, 3))
 
 # new numbers in the same parameter
 with torch.no_grad():
     layer.weight.copy_(torch.eye(2, 3))
 
-# one call with a different weight, and gradients through it, as in MAML
+# one call with a different weight, and gradients through it: a mask, MAML
 y = torch.func.functional_call(layer, {"weight": layer.weight * 0.9}, x)
 y.sum().backward()
 
@@ -200,6 +202,15 @@ torch.optim.SGD(layer.parameters(), lr=1).step()
 assert torch.allclose(layer.weight, torch.eye(2, 3) - 0.9)
 assert decoder.weight is encoder.weight
 assert _says(decoder, "weight", encoder.weight.data) == raised[0]
+_conv, _image = nn.Conv2d(1, 1, 3), torch.rand(1, 1, 5, 5)
+_masked = _conv.weight * torch.eye(3)  # another name: the layer does not use it
+_right = nn.functional.conv2d(_image, _masked, _conv.bias)
+assert not torch.allclose(_conv(_image), _right)
+_called = torch.func.functional_call(_conv, {"weight": _masked}, _image)
+assert torch.allclose(_called, _right)
+_called.square().sum().backward()
+assert _conv.weight.grad[0, 0].ne(0).equal(torch.eye(3).bool())
+assert not nn.Parameter(torch.zeros(2, 3), requires_grad=False).requires_grad
 
 # sphinx_gallery_end_ignore
 

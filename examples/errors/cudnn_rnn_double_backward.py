@@ -117,7 +117,7 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 
 # %%
 # ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU, so
-# hidden code calls cuDNN's operation on the device ``meta``. The same on a GPU is :ref:`below <measured-cudnn-rnn>`.)
+# hidden code calls cuDNN's operation on the device ``meta``.)
 #
 # The last frame of the traceback that is not PyTorch's tells which forward pass to change:
 #
@@ -136,9 +136,9 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 #
 # Why
 # ---
-# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, with all its time steps, in one operation, so
-# PyTorch records one node: ``CudnnRnnBackward0``. The backward of this node is again one operation of cuDNN, and PyTorch has no
-# derivative for it. Without cuDNN, PyTorch computes each time step with operations that it can differentiate twice.
+# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, with all its time steps, in one operation. Its
+# backward is again one operation, and PyTorch has no derivative for it. Without cuDNN, PyTorch computes each time step with
+# operations that it can differentiate twice.
 #
 # .. how-measured:: This code counts the nodes in the graph of one LSTM, for sequences of four lengths, and draws them.
 
@@ -192,8 +192,7 @@ draw({"with cuDNN": nodes(True), "without cuDNN": nodes(False)})
 # %%
 # The fix
 # -------
-# Compute the forward pass of the layer without cuDNN. Put only this layer into the ``with``; the rest of the network may use
-# cuDNN:
+# Put only this layer into the ``with``:
 
 # This needs a GPU.
 with torch.backends.cudnn.flags(enabled=False):
@@ -219,8 +218,11 @@ assert len(raised) == 1  # around backward it does not help
 # sphinx_gallery_end_ignore
 
 # %%
+# If your program sets ``fp32_precision``, the ``with`` itself raises in PyTorch 2.13, with a message on TF32. Then set
+# ``torch.backends.cudnn.enabled = False`` before this forward pass, and ``True`` after it.
+#
 # The price is time: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about twice as long without cuDNN for 10 time steps, and
-# about six times as long for 100. So use the ``with`` only for the passes that need it.
+# about six times as long for 100.
 #
 # cudnn RNN backward can only be called in training mode
 # ------------------------------------------------------
@@ -263,7 +265,7 @@ assert torch.allclose(_two.train()(x)[0], _two.eval()(x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# **no_grad()**, if you need no gradient of the LSTM or of anything before it. Then no backward goes through the LSTM:
+# **no_grad()**, if you need no gradient of the LSTM or of anything before it:
 
 head = nn.Linear(8, 1)
 lstm.eval()
@@ -279,9 +281,6 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 # %%
 # What not to do
 # --------------
-# **Do not set torch.backends.cudnn.enabled = False for the whole program.** It ends both errors, but convolutions and all other
-# recurrent layers lose cuDNN, too.
-#
 # **Do not call train() on the whole model** for a saliency map: dropout is then random, and batch norm changes its running
 # statistics.
 #
@@ -289,8 +288,6 @@ assert head.weight.grad.norm() > 0 and lstm.weight_ih_l0.grad is None
 #
 # Measured on a GPU
 # -----------------
-# The messages, a check that the gradients are right without cuDNN, and the price.
-#
 # .. needs-a-gpu::
 
 import sys

@@ -140,7 +140,8 @@ assert not _stepped.is_leaf and _read(_stepped.requires_grad_()) == (None, True)
 # %%
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
 #
-# **If it is a result,** such as the output of a hidden layer, call ``retain_grad()`` before ``backward()``:
+# **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. In a compiled model,
+# call it in ``forward``:
 
 from torch import nn
 
@@ -153,11 +154,29 @@ print("hidden.grad:", hidden.grad)
 # sphinx_gallery_start_ignore
 assert torch.equal(hidden.grad, second.weight.detach()[0]) and not _read(hidden)[1]
 assert first.weight.grad is not None
+
+
+def _retained(inside):
+    def forward(x):
+        hidden = torch.tanh(first(x))
+        if inside:
+            hidden.retain_grad()
+        return second(hidden), hidden
+
+    result, hidden = torch.compile(forward, backend="aot_eager")(x)
+    if not inside:
+        hidden.retain_grad()
+    result.sum().backward()
+    return hidden.grad
+
+
+assert _retained(inside=False) is None  # a second copy of the result
+_second = second.weight.detach()[0]
+assert torch.allclose(_retained(inside=True), _second)
 # sphinx_gallery_end_ignore
 
 # %%
-# Or ask for it directly. ``torch.autograd.grad`` returns the gradient instead of storing it. If ``backward()`` comes after it,
-# pass ``retain_graph=True``.
+# Or ask for it with ``torch.autograd.grad``. If ``backward()`` comes after it, pass ``retain_graph=True``.
 
 hidden = torch.tanh(first(x))
 (gradient,) = torch.autograd.grad(second(hidden).sum(), hidden)

@@ -45,8 +45,7 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``[2, 4]`` is what you asked for. A ``-1`` in it is the size that PyTorch should find.
-# - ``size 6`` is the number of elements, here 2 images with 3 numbers each.
+# A ``-1`` in the shape is the size that PyTorch should find.
 #
 # Look for the last frame of the traceback that is not PyTorch's:
 #
@@ -64,6 +63,8 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #      - The model does not take images of this size. Resize them to the size that it was made for.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
 #      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads.
+#    * - ``x.view(B, anchors, 5 + classes, H, W)`` in a YOLO
+#      - The convolution before it must have ``anchors * (5 + classes)`` channels.
 #
 # Why
 # ---
@@ -91,8 +92,8 @@ assert layers(torch.randn(1, 3, 32, 32)).shape == (1, 16, 5, 5) and x.shape == (
 # sphinx_gallery_end_ignore
 
 # %%
-# 1536 / 400 is not a whole number. With a different number of images it can be one, and nothing is raised.
-# ``view(-1, 6)`` turns three samples of four numbers into two rows:
+# If 400 divides the number of elements, nothing is raised. ``view(-1, 6)`` turns three samples of four numbers into two
+# rows:
 
 import matplotlib.pyplot as plt
 
@@ -165,7 +166,8 @@ for _side in (28, 32, 64):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A batch size in the code**: ask the tensor for it. The last batch of an epoch is often smaller.
+# **A batch size in the code**: ask the tensor for it, in an LSTM with ``x.shape[1]`` if the time is first. The last batch of an
+# epoch is often smaller.
 
 for batch in torch.arange(10.0).split(4):
     rows = batch.view(batch.shape[0], 1)  # not view(4, 1)
@@ -177,6 +179,14 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert raised[3:] == ["shape '[4, 1]' is invalid for input of size 2"]
+_times = torch.rand(5, 2, 4)  # 5 steps of 2 samples
+_last, _lstm = nn.LSTM(4, 6)(_times)[0][-1], nn.LSTM(4, 6)
+assert _last.view(_times.shape[1], -1).equal(_last)
+_times = torch.rand(4, 2, 4)
+_last = _lstm(_times)[0][-1]
+assert _last.view(_times.shape[0], -1).shape == (4, 3)  # mixed, and nothing raised
+_yolo = nn.Conv2d(3, 3 * (5 + 2), 1)(torch.rand(2, 3, 4, 4))
+assert _yolo.view(2, 3, 5 + 2, 4, 4).shape == (2, 3, 7, 4, 4)
 # sphinx_gallery_end_ignore
 
 # %%

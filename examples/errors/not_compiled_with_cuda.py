@@ -92,7 +92,8 @@ assert _message_of(torch.cuda.current_device) == message
 #      - Install the build for CUDA, or choose the device as below.
 #    * - ``Found no NVIDIA driver on your system``
 #      - for CUDA
-#      - Install the driver, or start the container with its GPUs: ``--gpus all``. Without a GPU, choose the device as below.
+#      - Install the driver, start the container with ``--gpus all``, or choose a GPU runtime in Colab. Without a GPU, choose
+#        the device as below.
 #    * - ``No CUDA GPUs are available``
 #      - for CUDA
 #      - Look at ``CUDA_VISIBLE_DEVICES``, which may hide the GPU.
@@ -134,7 +135,7 @@ def draw_questions():
 
 
 # %%
-# Ask for both in the program that fails, which may run in a different environment than you think:
+# Ask for both in the program that fails:
 
 print("built for CUDA:", torch.version.cuda)
 print("GPU to be used:", torch.cuda.is_available())
@@ -148,13 +149,11 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nvidia-smi`` may show a GPU even if ``torch.version.cuda`` is ``None``, because it asks the driver and not PyTorch. On a Mac
-# with an Apple chip, the device is ``"mps"``.
+# ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"``.
 #
 # The fix
 # -------
-# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``. If a library
-# makes the call, look for its setting of the device.
+# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
@@ -162,8 +161,8 @@ print(model(torch.ones(1, 3, device=device)).device)
 
 # %%
 # **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch torchvision torchaudio``. Then run the
-# command that `pytorch.org <https://pytorch.org/get-started/locally/>`__ gives for your system. ``print(torch.version.cuda)``
-# should show a number then. Where conda installed PyTorch, make a new environment instead.
+# command that `pytorch.org <https://pytorch.org/get-started/locally/>`__ gives for your system. Where conda installed PyTorch,
+# make a new environment instead.
 #
 # Attempting to deserialize object on a CUDA device
 # -------------------------------------------------
@@ -236,7 +235,7 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 #
 # no kernel image is available for execution on the device
 # --------------------------------------------------------
-# PyTorch has machine code for some generations of GPUs, its *kernels*, and none for yours. First it warns:
+# Your PyTorch has no machine code (*kernels*) for your generation of GPU. First it warns:
 
 # This needs a GPU.
 import torch
@@ -283,8 +282,8 @@ assert any(
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU: hidden code answers as an RTX 5090 and a build for CUDA 12.6 would. The warnings are
-# PyTorch's own. On that machine, the next line that computes on the GPU raises:
+# This site is built without a GPU: hidden code answers as an RTX 5090 and a build for CUDA 12.6 would. There, the next line
+# that computes on the GPU raises:
 #
 # .. quoted-message:: https://github.com/pytorch/pytorch/issues/167244
 #
@@ -315,14 +314,14 @@ assert _builds and all(
 # sphinx_gallery_end_ignore
 
 # %%
-# **Errors of cuBLAS and cuDNN**, such as ``CUBLAS_STATUS_ALLOC_FAILED``, ``CUDNN_STATUS_NOT_INITIALIZED`` or ``Unable to find a
-# valid cuDNN algorithm to run convolution``, often have a different cause. Run the program on the CPU once: :ref:`an index that
-# is too large for an embedding <sphx_glr_gallery_errors_index_out_of_range.py>` raises at its line there. If the CPU finds
-# nothing, :ref:`use a smaller batch <sphx_glr_gallery_errors_out_of_memory.py>`.
+# **Errors of cuBLAS and cuDNN**: ``CUBLAS_STATUS_ALLOC_FAILED``, ``CUDNN_STATUS_NOT_INITIALIZED`` or ``Unable to find a valid
+# cuDNN algorithm to run convolution``. Run the program on the CPU once: :ref:`an index that is too large for an embedding
+# <sphx_glr_gallery_errors_index_out_of_range.py>` raises at its line there. If the CPU finds nothing, :ref:`use a smaller batch
+# <sphx_glr_gallery_errors_out_of_memory.py>`.
 #
 # module 'torch' has no attribute
 # -------------------------------
-# Usually the code was written for a newer PyTorch, or for an older one. Here a name that PyTorch 2.0 took away:
+# The code was often written for a different version of PyTorch. Here a name that PyTorch 2.0 took away:
 
 import torch
 
@@ -339,7 +338,7 @@ assert hasattr(torch, "compile")
 # sphinx_gallery_end_ignore
 
 # %%
-# Print the version that you have:
+# Print your version:
 
 # varies: The version is that of the build, with a word on its CUDA.
 print(torch.__version__)

@@ -69,6 +69,8 @@ assert _says(torch.zeros(1, 4).expand(3, 4).clamp_, 0) == message
 #      - cause and fix
 #    * - your line with ``x += ...``, ``x[...] = ...`` or ``x.clamp_()``
 #      - ``x``: copy it before the write, as below.
+#    * - a hook of a tensor, as with ``gradient *= 2``
+#      - the gradient: ``return gradient * 2``. A copy that is not returned changes nothing.
 #    * - ``load_state_dict``
 #      - a buffer or a parameter: see below.
 #    * - ``optimizer.step()``
@@ -78,8 +80,8 @@ assert _says(torch.zeros(1, 4).expand(3, 4).clamp_, 0) == message
 #
 # Why
 # ---
-# The stride along the expanded dimension is 0: one step down stays where it is. ``state`` has 12 elements and 4 places in
-# memory. Three different values would have to go into each place. ``broadcast_to`` and ``meshgrid`` give such tensors as well.
+# The stride along the expanded dimension is 0. ``state`` has 12 elements and 4 places in memory. Three different values would
+# have to go into each place. ``broadcast_to`` and ``meshgrid`` give such tensors as well.
 
 import matplotlib.pyplot as plt
 
@@ -179,7 +181,24 @@ state = start.repeat(3, 1)
 state += torch.rand(3, 4)
 print("strides", state.stride(), state[:, 0])
 
+
 # sphinx_gallery_start_ignore
+def _hooked(hook):
+    leaf = torch.ones(3, requires_grad=True)
+    result = leaf * 2
+    result.register_hook(hook)
+    result.sum().backward()
+    return leaf.grad.tolist()
+
+
+def _not_returned(gradient):
+    gradient = gradient.clone()
+    gradient *= 2
+
+
+assert _says(_hooked, lambda gradient: gradient.mul_(2)) == message
+assert _hooked(lambda gradient: gradient * 2) == [4, 4, 4]
+assert _hooked(_not_returned) == [2, 2, 2]
 assert state.stride() == (4, 1) and len(set(state[:, 0].tolist())) == 3
 _row = torch.arange(4.0)[None]
 assert torch.equal(_row.repeat(3, 1), _row.expand(3, 4).clone())
@@ -252,8 +271,7 @@ assert torch.allclose(cloned, 1 - 0.1 * data)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write row by row, or element by element.** PyTorch checks the tensor that is written to, and one row does not overlap with
-# itself. Each of these writes changes all rows:
+# **Write row by row, or element by element.** Each of these writes changes all rows:
 
 start = torch.zeros(1, 4)
 state = start.expand(3, 4)

@@ -21,8 +21,8 @@ Expected all tensors to be on the same device
       + x = x.to(device)
         scores = model(x)
 
-   **Not this:** ``self.scale.to(x.device)`` in ``forward``, for a plain tensor that you want to train. The message is gone,
-   and ``model.parameters()`` does not have the tensor.
+   **Not this:** ``self.scale.to(x.device)`` in ``forward``, for a plain tensor that you want to train. ``model.parameters()``
+   does not have it.
 """
 
 # %%
@@ -90,9 +90,9 @@ for _operator, _names in (
 # %%
 # On a GPU, many operations also name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when
 # checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
-# <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__). ``addmm`` is usually a linear layer with its input ``mat1`` and
-# its weight ``mat2``, ``index_select`` an embedding that looks up ``index``, and ``nll_loss_forward`` a cross entropy with your
-# labels as ``target``.
+# <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__). ``addmm`` is usually a linear layer with its input ``mat1``,
+# ``index_select`` an embedding that looks up ``index``, and ``nll_loss_forward`` a cross entropy with your labels as
+# ``target``.
 #
 # The last frame of the traceback that is not PyTorch's tells where to look:
 #
@@ -110,10 +110,8 @@ for _operator, _names in (
 #      - the labels, or the class weights of the loss
 #    * - ``optimizer.step()``
 #      - the optimizer's state, if it was loaded before the model was moved
-#
-# Why
-# ---
-# Most operations do not move their inputs.
+#    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
+#      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``
 #
 # How to find the tensor
 # ----------------------
@@ -233,12 +231,11 @@ assert _missing == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# **You resume a training**: move the model first, then make the optimizer and load its state.
+# **You resume a training**: move the model first, then load the optimizer's state.
 #
 # What not to do
 # --------------
-# **Move a plain tensor inside** ``forward``. ``self.scale.to(x.device)`` copies it in every call, and neither ``parameters()``
-# nor the file has it:
+# **Move a plain tensor inside** ``forward``. Neither ``parameters()`` nor the file has it:
 
 
 # This needs a GPU.
@@ -278,7 +275,7 @@ torch.set_grad_enabled(True)
 # - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*. Write
 #   ``x[index.to(x.device)]``.
 #
-# **The device** ``meta`` has shapes and no data. A layer that was made there and has no weights yet can raise:
+# **The device** ``meta`` has no data. A layer that was made there and has no weights yet can raise:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -306,7 +303,7 @@ assert raised[1:] == [
 #
 # What ``to`` does to the graph
 # -----------------------------
-# ``to`` another device is recorded. The leaf stays on the old device, and its gradient arrives there:
+# ``to`` is recorded. The leaf stays on the old device, and its gradient arrives there:
 
 scale = torch.ones(3, requires_grad=True)
 copy = scale.to("meta")

@@ -63,12 +63,13 @@ for _call in (
     lambda row, x: (f"{x:.2f}", row)[1],
     lambda row, x: row + torch.zeros(x).sum(),
     lambda row, x: row + torch.arange(x).sum(),
-    lambda row, x: torch.tensor([x, 0.0]),
+    lambda row, x: torch.tensor([x.cos(), x.sin()]),
     lambda row, x: row * [1.0, 2.0, 3.0][x],
 ):
     assert _says(_call, rows, starts) == message
-_stacked = vmap(lambda x: torch.stack([x, torch.zeros_like(x)]))(starts)
-assert torch.equal(_stacked, torch.stack([starts, 0 * starts], 1))
+_stacked = vmap(lambda x: torch.stack([x.cos(), x.sin()]))(starts)
+_loop = torch.stack([torch.tensor([x.cos(), x.sin()]) for x in starts])
+assert torch.equal(_stacked, _loop)
 assert _says(lambda row, x: row[x], rows, starts) is None  # one element: no slice
 # sphinx_gallery_end_ignore
 
@@ -78,13 +79,12 @@ assert _says(lambda row, x: row[x], rows, starts) is None  # one element: no sli
 # - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
 # - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
 # - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
-# - ``torch.tensor([x, 0.0])``: write ``torch.stack([x, torch.zeros_like(x)])``;
+# - ``torch.tensor([x.cos(), x.sin()])``: write ``torch.stack``;
 # - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
 #
 # Why
 # ---
 # ``vmap`` calls your function once for all rows. ``row`` and ``start`` look like one row and one number, but hold the batch.
-# There are three starts, and Python's slice takes one.
 
 import matplotlib.pyplot as plt
 
@@ -152,8 +152,8 @@ assert _says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Compute both cases and choose: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. In a ``mask_mod`` of FlexAttention,
-# return the comparison: ``return q >= k``.
+# Choose what goes *into* the operation: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. If you choose between results, as
+# in ``torch.where(x > 0, x.sqrt(), 0)``, the gradient is NaN at 0. In a ``mask_mod`` of FlexAttention: ``return q >= k``.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
 # possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
@@ -185,6 +185,19 @@ assert torch.equal(_causal[0, 0], torch.ones(4, 4).tril().bool())
 _clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
 _one = [row / row.norm() if row.norm() > 5 else row for row in rows]
 assert torch.allclose(_clipped, torch.stack(_one))
+_zero = torch.zeros(3)
+_of_results = torch.func.grad(lambda x: torch.where(x > 0, x.sqrt(), 0))
+assert vmap(_of_results)(_zero).isnan().all()
+_of_inputs = torch.func.grad(lambda x: torch.where(x > 0, x, 1).sqrt() * (x > 0))
+assert vmap(_of_inputs)(_zero).tolist() == [0, 0, 0]
+_mixed = torch.tensor([[0.0, 0.0], [3.0, 0.0], [6.0, 8.0]])
+_divide = torch.func.grad(
+    lambda row: (row / torch.where(row.norm() > 5, row.norm(), 1)).sum()
+)
+_branch = torch.func.grad(
+    lambda row: (row / row.norm() if row.norm() > 5 else row).sum()
+)
+assert torch.allclose(vmap(_divide)(_mixed), torch.stack([*map(_branch, _mixed)]))
 _kept = vmap(lambda row: torch.where(row > 4, row, 0).sum())(rows)
 assert torch.equal(_kept, torch.stack([row[row > 4].sum() for row in rows]))
 raised = []
@@ -232,7 +245,8 @@ assert len(_equal.unique(dim=0)) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Batch norm.** It updates one running mean, and each row has a different mean:
+# **Batch norm.** It updates one running mean, and each row has a different mean. In an ensemble, pass the buffers of
+# ``stack_module_state``, too.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -274,8 +288,7 @@ assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Batch norm mixes the samples, so a gradient of one sample has no clear meaning. If the network is trained already, call
-# ``net.eval()``. To train it, use group norm, which does not mix them:
+# Batch norm mixes the samples. If the network is trained already, call ``net.eval()``. To train it, use group norm:
 
 net[1] = nn.GroupNorm(2, 6)
 weights = dict(net.named_parameters())
@@ -284,6 +297,24 @@ print(tuple(gradients["0.weight"].shape))
 
 # sphinx_gallery_start_ignore
 assert gradients["0.weight"].shape == (3, 6, 4)
+_nets = [
+    nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 1)) for _ in range(3)
+]
+_stack, _buffers = torch.func.stack_module_state(_nets)
+_samples, _model = torch.randn(8, 4), _nets[0]
+
+
+def _of_one(weights, buffers):
+    return functional_call(_model, (weights, buffers), (_samples,))
+
+
+_together = vmap(_of_one)(_stack, _buffers)
+_each = torch.stack([net(_samples) for net in _nets])
+assert torch.allclose(_together, _each, atol=1e-5)
+_means = torch.stack([net[1].running_mean for net in _nets])
+assert torch.allclose(_buffers["1.running_mean"], _means, atol=1e-6)
+_said = _says(lambda weights: functional_call(_model, weights, (_samples,)), _stack)
+assert _said.startswith("Batch norm got a batched tensor as input while the running")
 for _i, _row in enumerate(rows):
     net.zero_grad()
     net(_row[None]).square().sum().backward()
