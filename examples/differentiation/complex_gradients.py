@@ -6,15 +6,14 @@ Complex gradients in PyTorch: what z.grad means
 
    For a real loss :math:`L` and :math:`z = a + bi`, ``z.grad`` is :math:`\partial L / \partial a + i \, \partial L / \partial
    b`. It points uphill in the complex plane. So with a small ``lr``, ``z -= lr * z.grad`` goes downhill without a ``conj()``.
-   In backward, the textbook derivative of a function such as :math:`z^2` appears conjugated. ``backward()`` without a
-   ``gradient`` refuses a complex loss: take ``.real`` or ``.abs() ** 2``.
+   (JAX returns the conjugate of it.) ``backward()`` refuses a complex loss: take ``.real`` or ``.abs() ** 2``.
 """
 
 # %%
 # The problem: do you need a conjugate?
 # -------------------------------------
 # You train a complex parameter, such as a filter in the frequency domain. Formulas with complex derivatives are full of
-# conjugates. Does the step need one? Take eight steps on :math:`|z|^2`, without a conjugate and with one:
+# conjugates: :math:`a - bi` for :math:`a + bi`. Does the step need one? Eight steps on :math:`|z|^2`, without and with one:
 
 import warnings
 
@@ -109,8 +108,8 @@ assert _refused == 7
 # sphinx_gallery_end_ignore
 
 # %%
-# Without a conjugate, each step multiplies ``z`` by 0.8: straight towards zero. With ``z.grad.conj()`` only the real part
-# shrinks, and the imaginary part grows. ``torch.optim.SGD`` takes the straight way, without an option:
+# Without a conjugate, each step multiplies ``z`` by 0.8: straight towards zero. With ``z.grad.conj()`` the imaginary part
+# grows. ``torch.optim.SGD`` takes the straight way:
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 optimizer = torch.optim.SGD([z], lr=0.1)
@@ -133,7 +132,7 @@ assert torch.allclose(z.detach(), good[-1])
 # ----------------------------
 # A real loss of :math:`z = a + bi` is a function of two real numbers. So the real part of ``z.grad`` says how the loss changes
 # with :math:`a`, and the imaginary part how it changes with :math:`b`. The table compares ``z.grad`` with the gradients of two
-# real leaves. They agree.
+# real tensors. They agree.
 #
 # .. how-measured:: This code computes each loss twice: from a complex leaf, and by a formula from two real leaves.
 
@@ -176,8 +175,8 @@ tabulate_gradients(losses)
 # %%
 # Where the conjugate comes from
 # ------------------------------
-# If a function :math:`f` of :math:`z = a + bi` has derivatives by :math:`a` and :math:`b`, it also has two *Wirtinger
-# derivatives*. They treat :math:`z` and its conjugate :math:`\bar z` as two variables:
+# Textbooks use two *Wirtinger derivatives* of a function :math:`f` of :math:`z = a + bi`. They treat :math:`z` and its
+# conjugate :math:`\bar z` as two variables:
 #
 # .. math::
 #
@@ -192,9 +191,9 @@ tabulate_gradients(losses)
 # :math:`L = z \bar z` the derivative with respect to :math:`\bar z` is :math:`z`. At :math:`1 + 2i`, twice that is
 # :math:`2 + 4i`.
 #
-# Backward passes an upstream gradient :math:`v` through a function with both derivatives. Write :math:`p` for the
-# derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a star for the conjugate.
-# The result is :math:`v^{*} q + v \, p^{*}`. Three functions, with the two derivatives of each by hand:
+# Backward gets the gradient :math:`v` of a function's result, and computes that of its input. Write :math:`p` for the
+# derivative with respect to :math:`z`, :math:`q` for the one with respect to :math:`\bar z`, and a star for the conjugate. The
+# gradient is :math:`v^{*} q + v \, p^{*}`. Three functions, with the two derivatives of each by hand:
 
 v = torch.tensor(0.5 - 1j)
 for name, function, by_z, by_conj in [
@@ -211,8 +210,8 @@ for name, function, by_z, by_conj in [
 
 # %%
 # For a function that is differentiable in the complex sense, such as :math:`z^2`, the derivative with respect to
-# :math:`\bar z` is zero. What is left is :math:`v` times the conjugate of the textbook derivative. In the graph, the
-# chain starts at a real loss and passes through complex results:
+# :math:`\bar z` is zero. What is left is :math:`v` times the conjugate of the textbook derivative. A graph with a real loss and
+# complex results on the way:
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 square = z**2
@@ -231,8 +230,8 @@ assert torch.allclose(z.grad, square.grad * (2 * z.detach()).conj())
 # %%
 # What people get wrong
 # ---------------------
-# **Calling backward on a complex result.** "Smaller" means nothing for a complex number, so make the loss real. It happens by
-# accident, because ``z * z.conj()`` is a real number in mathematics, but has a complex dtype.
+# **Calling backward on a complex result.** It happens by accident: ``z * z.conj()`` is a real number in mathematics, but has a
+# complex dtype.
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 try:
@@ -260,8 +259,8 @@ assert _given == [True, "accepted"]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Squaring without the modulus.** The real part of a squared complex difference can be negative. So minimizing it can lead
-# away from the target, as it does from this ``z``. Square the modulus instead:
+# **Squaring without the modulus.** The real part of a squared complex difference can be negative, so minimizing it can lead
+# away from the target. Square the modulus instead:
 
 target = torch.tensor(0.5 + 0j)
 z = torch.tensor(1 + 2j)
@@ -276,8 +275,8 @@ assert (moved - 0.1 * moved.grad - target).abs() > (z - target).abs()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Casting to a real number.** ``z.to(torch.float32)`` drops the imaginary part, with a warning, and its gradient is 0. Write
-# ``z.real`` if you want the real part, and ``z.abs()`` if you want the modulus.
+# **Casting to a real number.** ``z.to(torch.float32)`` drops the imaginary part, with a warning, so that part is not trained.
+# Write ``z.real`` if you want the real part, and ``z.abs()`` if you want the modulus.
 
 z = torch.tensor(1 + 2j, requires_grad=True)
 torch.set_warn_always(True)  # the default is once in a process
@@ -313,13 +312,13 @@ for _cast in (
 # %%
 # Exercise
 # --------
-# Find a square root of :math:`3 + 4i` by gradient descent on :math:`|z^2 - (3 + 4i)|^2`, from :math:`z = 1 + 0i`.
-# Write down ``z.grad`` by the chain rule before you run it.
+# Find a square root of :math:`3 + 4i` by gradient descent on :math:`|z^2 - (3 + 4i)|^2`, from :math:`z = 1`. Write down
+# ``z.grad`` by the chain rule first.
 #
 # .. solution::
 #
-# With :math:`d = z^2 - (3 + 4i)`, the gradient of :math:`|d|^2` at :math:`d` is :math:`2d`, and the step through the
-# square multiplies by the conjugate of :math:`2z`: together :math:`4 d \bar z`.
+# With :math:`d = z^2 - (3 + 4i)`, the gradient of :math:`|d|^2` at :math:`d` is :math:`2d`, and the square multiplies by the
+# conjugate of :math:`2z`: together :math:`4 d \bar z`.
 
 goal = 3 + 4j
 z = torch.tensor(1 + 0j, requires_grad=True)

@@ -4,9 +4,9 @@ Memory layout of .grad: strides, channels_last, fused
 
 .. in-short::
 
-   ``backward()`` gives a new ``.grad`` the strides of the parameter, if the parameter is dense. If you assign ``.grad``
-   yourself, give it the same strides: ``w.grad = torch.empty_like(w).copy_(gradient)``. In PyTorch 2.13, a fused optimizer on
-   the CPU ignores the strides and combines the wrong elements. If the gradients of two parameters share memory, the next
+   ``backward()`` gives a new ``.grad`` the strides of the parameter: the same order in memory. If you assign ``.grad``
+   yourself, do the same: ``w.grad = torch.empty_like(w).copy_(gradient)``. In PyTorch 2.13, an optimizer with ``fused=True``
+   on the CPU ignores the strides and combines the wrong elements. If the gradients of two parameters share memory, the next
    backward can add too much.
 """
 
@@ -14,7 +14,8 @@ Memory layout of .grad: strides, channels_last, fused
 # The problem: the step is wrong with ``fused=True``
 # --------------------------------------------------
 # You set ``.grad`` by hand, from another process or your own formula. Your gradient is a transposed matrix: the right
-# values, in a different order of memory. The gradient that ``SGD`` uses with two options, element by element:
+# values, in a different order in memory. ``foreach`` and ``fused`` are two ways to compute one step. The gradient that ``SGD``
+# uses with each:
 
 import time
 import warnings
@@ -69,11 +70,10 @@ assert _broadcast.tolist() == [[0, 1, 2]] * 2
 # %%
 # On the CPU, the fused optimizer walks over the memory of parameter and gradient side by side, and combines the wrong elements.
 # Nothing warns you. With an expanded gradient, the step reads memory behind it, and can end the process. ``Adam``, ``AdamW``
-# and ``Adagrad`` do the same. (On CUDA it was seen to `refuse such gradients
-# <https://github.com/pytorch/pytorch/issues/106951>`__.)
+# and ``Adagrad`` do the same.
 #
-# Copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
-# broadcasts and converts, so check the shape first.
+# So copy your gradient into the layout of the parameter: ``w.grad = torch.empty_like(w).copy_(gradient)``. ``copy_`` also
+# broadcasts, so check the shape first.
 #
 # *Strides* are the steps in memory between neighbors along each dimension. Below, one matrix is stored by columns, and its
 # elements are numbered row by row.
@@ -141,7 +141,7 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own cell. A slice
 # has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The weight
 # of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, although the images are in the
-# default layout. Inside ``torch.autograd.enforce_grad_layout_policy(False)``, ``.grad`` may keep the strides that arrive.
+# default layout.
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -179,10 +179,6 @@ for _dense in (
 ):
     _dense.requires_grad_().sum().abs().backward()
     assert _dense.grad.stride() == _dense.stride()
-_relaxed = torch.zeros(4, 3).t().requires_grad_()
-with torch.autograd.enforce_grad_layout_policy(False):
-    (_relaxed * factors).sum().backward()
-assert _relaxed.grad.stride() == (4, 1) != _relaxed.stride()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -217,9 +213,9 @@ torch.set_num_threads(_threads)
 # %%
 # Who owns the memory
 # -------------------
-# If nothing else refers to the first gradient, its strides are right, and ``create_graph`` is off, ``.grad`` uses its memory
-# without a copy. A hook from ``w.register_hook`` can look at the address. If this hook *keeps* the gradient, ``.grad`` is a
-# copy, and so it is if you pass your own gradient to the leaf:
+# If nothing else refers to the first gradient, and its strides are right, ``.grad`` usually takes its memory over, without a
+# copy. A hook from ``w.register_hook`` can look at the address. If this hook *keeps* the gradient, ``.grad`` is a copy, and so
+# it is if you pass your own gradient to the leaf:
 
 kept = []
 
@@ -291,14 +287,12 @@ assert _held[0].lt(1).all()
 # sphinx_gallery_end_ignore
 
 # %%
-# In a hook, keep ``gradient.clone()``. ``gradient`` itself is safe only if no other tensor uses its memory: in a hook on
-# ``w.view(4, 3)``, ``w.grad`` takes it over. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, and autograd
-# cannot see that you hold it. So what is then added to ``.grad`` changes what you kept, and so does clipping. It is the same
-# with your own gradient behind a view, the last line above.
+# In a hook, keep ``gradient.clone()``. ``gradient.detach()`` and ``gradient.numpy()`` share the memory, and autograd cannot see
+# that you hold it. So what is then added to ``.grad`` changes what you kept, and so does clipping. It is the same in a hook on
+# a view, and with your own gradient behind a view, the last line above.
 #
 # Once a ``.grad`` exists, the next gradients are added *in place*, so its strides stay as they are.
-# ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor, because
-# the old one may be part of a graph.
+# ``zero_grad(set_to_none=False)`` keeps the tensor too. With ``create_graph=True`` the sum is a new tensor.
 
 w = torch.ones(3, requires_grad=True)
 (w**2).sum().backward()
@@ -327,8 +321,8 @@ assert w.grad is first and first.tolist() == [0.0] * 3
 # %%
 # Setting .grad yourself
 # ----------------------
-# A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked.
-# They stay, because backward adds in place, and the first time in a process there is a warning.
+# A tensor that you assign must match in shape and device, and by default in data type. Its strides are not checked. They stay,
+# because backward adds in place. There is a warning, once in a process.
 
 w = torch.zeros(2, 3, requires_grad=True)
 try:
@@ -387,8 +381,8 @@ assert "device type 'meta'" in _texts[0] and "dtype 'double'" in _texts[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# The type may differ if the leaf says so: ``grad_dtype`` is the type of its gradient, and ``None`` allows any. With
-# their default options, ``SGD`` accepts such a ``.grad``, and ``Adam`` raises an error.
+# The type may differ if the leaf says so: ``grad_dtype`` is the type of its gradient. On the CPU, ``SGD`` accepts such a
+# ``.grad`` by default, and ``Adam`` raises an error.
 
 half = torch.zeros(3, dtype=torch.bfloat16, requires_grad=True)
 half.grad_dtype = torch.float32
@@ -410,9 +404,6 @@ for leaf in (half, narrow):
             _failed.append(_class)
     assert leaf.tolist() == [-1] * 3
 assert _failed == [torch.optim.Adam] * 2
-half.grad_dtype = None
-half.grad = torch.zeros(3, dtype=torch.float64)
-assert half.grad.dtype == torch.float64
 # sphinx_gallery_end_ignore
 
 # %%
@@ -443,11 +434,12 @@ for _ in range(2):
     ((a + b).view(2, 2) * weights).sum().backward()
 assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
 a.grad = b.grad = None
-_handle = b.register_hook(torch.clone)
+_handles = [leaf.register_hook(torch.clone) for leaf in (a, b)]
 for _ in range(2):
     ((a.view(2, 2) + b.view(2, 2)) * weights).sum().backward()
 assert a.grad.tolist() == b.grad.tolist() == [2, 4, 6, 8]
-_handle.remove()
+for _handle in _handles:
+    _handle.remove()
 a.grad = b.grad = None
 ((a.view(2, 2) + b.view(2, 2)) * weights).sum().backward()
 assert a.grad.tolist() == b.grad.tolist() == [1, 2, 3, 4]
@@ -456,9 +448,8 @@ assert torch.cat([a.grad, b.grad]).norm() < 0.5  # clipped twice, should be 1
 # sphinx_gallery_end_ignore
 
 # %%
-# After one backward the values are right, but an in-place operation on each ``.grad`` then acts twice, for example
-# ``clip_grad_norm_``. A view after the sum, ``(a + b).view(2, 2)``, avoids it. So does a copy on the way in:
-# ``b.register_hook(torch.clone)``.
+# After one backward the values are right, but ``clip_grad_norm_`` then divides this memory twice. A view after the sum, ``(a +
+# b).view(2, 2)``, avoids it. So does a copy on the way into each leaf: ``a.register_hook(torch.clone)``, and ``b`` the same.
 #
 # **An expanded parameter**, as above. Its gradient is stored row by row, but the optimizer cannot write the result back:
 
@@ -502,8 +493,7 @@ for _class in (
 #
 # .. solution::
 #
-# The permuted tensor is dense: each cell of its memory is used once. So ``.grad`` has its strides. The slice skips rows, so its
-# gradient is stored row by row.
+# The permuted tensor is dense, so ``.grad`` has its strides. The slice skips rows, so its gradient is stored row by row.
 
 for w in (torch.zeros(2, 3, 4).permute(2, 0, 1), torch.zeros(6, 4)[::2]):
     (w.requires_grad_() * 2).sum().backward()

@@ -10,9 +10,10 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 
 .. in-short::
 
-   Give each tensor that ``backward`` needs to ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes of
-   ``ctx``. If ``forward`` writes to an input, call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these calls
-   often runs, but with a wrong gradient or with growing memory.
+   In your own ``autograd.Function``, ``ctx`` carries things to ``backward``. Give each tensor that ``backward`` needs to
+   ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes of ``ctx``. If ``forward`` writes to an input,
+   call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these calls often runs, but with a wrong gradient or
+   with growing memory.
 """
 
 # %%
@@ -46,7 +47,8 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 # The problem: memory grows with each step
 # ----------------------------------------
 # For :math:`x > 0` the derivative of :math:`y = x^{1.5}` is :math:`1.5 \, y / x`, so this ``backward`` uses the input and the
-# output. The Function keeps them as attributes. ``gradcheck`` passes at 1 and 4, and in the loop below the memory grows.
+# output. ``setup_context``, which runs after ``forward``, keeps them as attributes. The gradient is right, but in the loop
+# below the memory grows.
 
 import textwrap
 
@@ -171,8 +173,8 @@ assert _nodes_left()
 
 # %%
 # The output refers to its node as ``grad_fn``. The node is ``ctx``, and refers to its attributes. If one of them is the output,
-# the output and the node refer to each other. When your variables are gone, both stay until Python's garbage collector finds
-# them, and with two such outputs for good. ``save_for_backward`` keeps outputs without this cycle.
+# the two refer to each other, and stay until Python's garbage collector finds them, with two such outputs for good.
+# ``save_for_backward`` keeps outputs without this cycle.
 
 # %%
 # mark_dirty: forward wrote to its input
@@ -201,8 +203,7 @@ class SilentDouble(Double):
 
 
 # %%
-# Use ``a`` afterwards, as after any in-place call. With ``x`` at 3, ``a`` is now 6, and the right gradient of
-# :math:`z = a + 1` is 2.
+# Use ``a`` afterwards, as after any in-place call. With ``x`` at 3, ``a`` is now 6, and the right gradient of ``z`` is 2.
 
 x = torch.tensor(3.0, requires_grad=True)
 gradients = []
@@ -225,15 +226,14 @@ assert a.grad_fn.name() == "MulBackward0" and a.item() == 6 and z.item() == 7
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``mark_dirty``, autograd gives ``a`` the new node and returns ``a`` itself. Without it, ``a`` keeps its old node, and the
-# doubling is missing from its graph.
+# With ``mark_dirty``, ``a`` gets the new node. Without it, ``a`` keeps its old node, and the doubling is missing from its
+# graph.
 
 # %%
 # mark_non_differentiable: an output without a gradient
 # -----------------------------------------------------
-# ``Positive`` returns ``x * mask`` and the mask, which is 1 where ``x > 0`` and 0 elsewhere. No gradient should come through
-# the mask. But it is a float tensor, so without the mark it requires grad too. For a boolean or integer output, leave the mark
-# out.
+# ``Positive`` returns ``x * mask`` and the mask, which is 1 where ``x > 0`` and 0 elsewhere. The mask has no gradient. But it
+# is a float tensor, so without the mark it requires grad. For a boolean or integer output, leave the mark out.
 
 
 class Positive(torch.autograd.Function):
@@ -298,9 +298,8 @@ assert [output.requires_grad for output in _Sort.apply(x)] == [True, False, Fals
 # %%
 # set_materialize_grads: None instead of zeros
 # --------------------------------------------
-# In the output above, ``backward`` got zeros for the values, because the loss used only the mask. By default autograd makes
-# such zeros for tensors. After ``set_materialize_grads(False)``, ``backward`` gets ``None``, which saves work for large
-# outputs. The loss below uses the values, and leaves out the mask.
+# In the output above, ``backward`` got zeros for the values, because the loss used only the mask. After
+# ``set_materialize_grads(False)``, it gets ``None``, which saves work for large outputs. The loss below leaves out the mask.
 
 
 class LeanPositive(Positive):
@@ -325,8 +324,7 @@ assert x.grad.tolist() == [0, 1]
 # %%
 # needs_input_grad: skip the gradient of a frozen weight
 # -------------------------------------------------------
-# ``needs_input_grad`` has a boolean for each argument. Where it is ``False``, this ``backward`` leaves out the product and
-# returns ``None``.
+# ``needs_input_grad`` has a boolean for each argument. Where it is ``False``, this ``backward`` returns ``None``.
 
 
 class MatMul(torch.autograd.Function):
@@ -342,6 +340,7 @@ class MatMul(torch.autograd.Function):
     def backward(ctx, grad_output):
         x, w = ctx.saved_tensors
         print("needs_input_grad:", ctx.needs_input_grad)
+        # for complex numbers, .mH in place of .T
         grad_x = grad_output @ w.T if ctx.needs_input_grad[0] else None
         grad_w = x.T @ grad_output if ctx.needs_input_grad[1] else None
         return grad_x, grad_w
@@ -374,6 +373,17 @@ class _Probe(MatMul):
 _Probe.apply(x, w.detach()).sum().backward()
 torch.autograd.grad(_Probe.apply(x, w).sum(), x)
 assert _Probe.got == [(True, False), (True, True)]
+
+
+class _Adjoint(MatMul):
+    @staticmethod
+    def backward(ctx, grad_output):
+        x, w = ctx.saved_tensors
+        return grad_output @ w.mH, x.mH @ grad_output
+
+
+_pair = [torch.randn(2, 2, dtype=torch.cdouble, requires_grad=True) for _ in "xw"]
+assert torch.autograd.gradcheck(_Adjoint.apply, _pair)
 _factors = [torch.randn(shape, dtype=torch.float64) for shape in ((2, 3), (3, 4))]
 with contextlib.redirect_stdout(None):
     assert torch.autograd.gradcheck(
@@ -383,13 +393,13 @@ with contextlib.redirect_stdout(None):
 
 # %%
 # The booleans say which arguments required grad when ``apply`` ran, whatever the call of ``torch.autograd.grad`` asks for
-# (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). So in the second case the product for ``w`` was
-# computed and thrown away.
+# (`pytorch#174017 <https://github.com/pytorch/pytorch/issues/174017>`__). So the second call computed the product for ``w`` in
+# vain.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Trusting an attribute.** Below, the input is overwritten before backward. The attribute gives a wrong gradient. But
+# **Trusting an attribute.** If the input is overwritten before backward, the attribute gives a wrong gradient.
 # ``save_for_backward`` notices this write, by the :ref:`version <sphx_glr_gallery_differentiation_inplace_and_versions.py>` of
 # the tensor. (Neither notices a write through ``.data`` or NumPy.)
 
@@ -500,8 +510,7 @@ assert _saves(None)
 # %%
 # The traceback ends at ``apply``. The line to change is in ``setup_context`` (or in a ``forward`` with ``ctx``): ``argument 1``
 # is counted from 0 there. Keep what is no tensor as an attribute, and return ``None`` as its gradient. For a list of tensors,
-# write ``forward(x, *weights)`` and ``Weighted.apply(x, *weights)``: ``apply`` does not look into a list, and a tensor inside
-# of one gets no gradient.
+# write ``forward(x, *weights)`` and ``Weighted.apply(x, *weights)``: a tensor inside of a list gets no gradient.
 
 
 class Scaled(torch.autograd.Function):
@@ -554,8 +563,7 @@ assert _grads == (12, 2, 2)
 # .. solution::
 #
 # The gradient of each factor is computed from the *other* one. So if ``w`` is frozen, leave out ``x``. ``needs_input_grad`` is
-# there already when ``setup_context`` runs, and ``save_for_backward`` takes ``None``. Where a factor is missing, the
-# ``backward`` of ``MatMul`` leaves out its product.
+# there already in ``setup_context``, and ``save_for_backward`` takes ``None``.
 
 
 class LeanMatMul(MatMul):

@@ -10,15 +10,15 @@ retain_graph=True, and when memory is freed
 
    ``loss.backward()`` drops the tensors that the graph saved for it, so a second backward through the same graph usually raises
    an error. ``retain_graph=True`` keeps them. You rarely need it: add losses that train the same parameters, ``(loss1 +
-   loss2).backward()``, and carry ``state.detach()`` into the next step if you do not need gradients from earlier steps. Without
-   a backward, memory is freed when the last reference to the graph is gone, so sum up ``loss.item()`` instead of ``loss``.
+   loss2).backward()``. If you carry a state into the next step, write ``state = state.detach()`` *after* each step. Without a
+   backward, memory is freed when the last reference to the graph is gone, so sum up ``loss.item()`` instead of ``loss``.
 """
 
 # %%
 # The problem: backward fails in the second step
 # ----------------------------------------------
-# You train a recurrent model and carry its state from one step to the next. (To keep the figure small, the state is also the
-# loss.) The first step works:
+# You train a recurrent model, which gets the *state* that its previous step computed. (To keep the figure small, the state is
+# also the loss.) The first step works:
 
 import gc
 import weakref
@@ -52,7 +52,7 @@ del tanh1, node
 # sphinx_gallery_end_ignore
 
 # %%
-# The second backward needs what the nodes of step 1 had saved, and the first backward dropped it:
+# The second backward needs what step 1 had saved, and the first backward dropped it:
 
 try:
     new_state.backward()
@@ -66,8 +66,8 @@ del message
 # sphinx_gallery_end_ignore
 
 # %%
-# If you do not need gradients from earlier steps, cut the graph between the steps. ``detach()`` gives the next step the value
-# of the state without its history:
+# If you do not need gradients from earlier steps, cut the graph between the steps. ``detach()`` returns the value of the state
+# without its history:
 
 new_state = torch.tanh(weight * state.detach())
 new_state.backward()
@@ -83,8 +83,8 @@ del end
 # %%
 # Why: what a node saves, and what backward frees
 # -----------------------------------------------
-# The derivative of :math:`x^2` is :math:`2x`, so the node saves ``x``. Attributes that begin with ``_saved`` show what this
-# node keeps. After backward, the node and its edges are still there, but the tensor is gone:
+# The derivative of :math:`x^2` is :math:`2x`, so the node of the graph that computes it saves ``x``. Attributes that begin with
+# ``_saved`` show what it keeps. After backward, the node is still there, but the tensor is gone:
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 y = (x**2).sum()
@@ -137,7 +137,7 @@ loss2 = (h * h).sum()
 # graph: loss1, loss2 -- Both losses are computed from h, and the node of h saved its result
 
 # %%
-# One after the other, and both at once:
+# One after the other, and the sum of both:
 
 loss1.backward(retain_graph=True)  # keep what the second backward needs
 loss2.backward()
@@ -171,14 +171,14 @@ assert _apart == 3 and _added == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum of the losses gives the same gradient up to rounding, without ``retain_graph``. To get the two gradients apart, as for
-# the two networks of a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`, use it: ``torch.autograd.grad(loss1, x,
-# retain_graph=True)``, then ``torch.autograd.grad(loss2, x)``.
+# The sum gives the same gradient, without ``retain_graph``. To get the two gradients apart, as for the two networks of a
+# :ref:`GAN <sphx_glr_gallery_practice_gan.py>`, use it: ``torch.autograd.grad(loss1, x, retain_graph=True)``, then
+# ``torch.autograd.grad(loss2, x)``.
 
 # %%
 # Memory grows, and you do not know why
 # -------------------------------------
-# Count the tensors that Python holds, before and after some steps. The shape leads to the name:
+# Count the tensors that Python holds, by their shape, before and after some steps:
 
 
 def count_tensors():
@@ -216,12 +216,11 @@ del _loss
 # sphinx_gallery_end_ignore
 
 # %%
-# Four losses have stayed. ``gc.get_referrers(tensor)`` shows the list ``history``, which holds one. It misses local variables
-# and graphs.
+# Four losses have stayed. ``gc.get_referrers(tensor)`` shows who holds one, such as the list ``history``, but misses local
+# variables and graphs.
 #
 # Another cause is a hook on a result that names the result. The tensor ``h`` below refers to its node, the node to the hook,
-# and the hook to ``h``. Python's garbage collector cannot see the part of this cycle that is in C++. So all 20 tensors outlive
-# their function:
+# and the hook to ``h``. Python's garbage collector cannot see the part of this cycle that is in C++. So all 20 tensors stay:
 
 ratios = []
 
@@ -271,8 +270,8 @@ for _use_h in (True, False):
 # What people get wrong
 # ---------------------
 # **Silencing the error with retain_graph=True.** The message suggests it. But in a training loop the next error usually
-# follows: backward goes into an earlier step, which saved the weights, and the optimizer has changed them in place since. A
-# loop with a real layer and an optimizer, in three versions:
+# follows: backward goes into an earlier step, which saved the weights, and the optimizer has changed them in place since. Three
+# versions of a loop:
 
 
 def train(carry, **options):
@@ -280,13 +279,14 @@ def train(carry, **options):
     optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
     hidden = torch.zeros(1, 2)
     for step in (1, 2, 3):
-        hidden = cell(torch.ones(1, 2), carry(hidden))
+        hidden = cell(torch.ones(1, 2), hidden)
         optimizer.zero_grad()
         try:
             hidden.pow(2).sum().backward(**options)
         except RuntimeError as error:
             return f"step {step}, RuntimeError: {str(error)[:94]} ..."
         optimizer.step()
+        hidden = carry(hidden)
     return "all three steps ran"
 
 
@@ -299,6 +299,15 @@ first, second = train(lambda h: h), train(lambda h: h, retain_graph=True)
 assert first.startswith("step 2") and "the graph a second time" in first
 assert second.startswith("step 3") and "modified by an inplace operation" in second
 assert train(lambda hidden: hidden.detach()) == "all three steps ran"
+cell = torch.nn.RNNCell(2, 2)
+start = torch.zeros(1, 2, requires_grad=True)  # a first state that is trained
+for cut_first in (True, False):
+    start.grad, hidden = None, start
+    for _ in range(3):
+        hidden = cell(torch.ones(1, 2), hidden.detach() if cut_first else hidden)
+        hidden.pow(2).sum().backward()
+        hidden = hidden.detach()
+    assert (start.grad is None) == cut_first
 lstm = torch.nn.LSTM(2, 2)
 carried = None
 for _ in range(3):
@@ -319,8 +328,9 @@ del found, node, carried
 # sphinx_gallery_end_ignore
 
 # %%
-# Version 2 fails in step 3, where backward reaches the weights that step 2 saved. Without the optimizer it would run, but each
-# backward walks through all steps since the first. The state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``.
+# Version 2 fails in step 3, where backward reaches the weights that step 2 saved. Without the optimizer, each backward would
+# walk through all steps so far. Version 3 detaches at the end of a step: a first state that you train keeps its gradient. The
+# state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``.
 
 # %%
 # **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of every
@@ -421,13 +431,12 @@ del total, loss, found, node
 # sphinx_gallery_end_ignore
 
 # %%
-# In ``add_numbers`` only the graph of the latest step is left, because ``loss`` refers to it. A backward in each step frees the
-# saved tensors, but ``total`` keeps the nodes of all steps. If the sum is to stay a tensor, add ``loss.detach()``. In a
-# validation loop, write ``with torch.no_grad():``, so that nothing is recorded.
+# In ``add_numbers`` only the graph of the latest step is left. A backward in each step frees the saved tensors, but ``total``
+# keeps the nodes of all steps. If the sum is to stay a tensor, add ``loss.detach()``. In a validation loop, write ``with
+# torch.no_grad():``, so that nothing is recorded.
 
 # %%
-# **Thinking that retain_graph accumulates.** ``retain_graph=True`` keeps what backward would drop. Gradients are added to
-# ``.grad`` with it and without it:
+# **Thinking that retain_graph accumulates.** Gradients are added to ``.grad`` with it and without it:
 
 x.grad = None
 y = (x**2).sum()
@@ -452,13 +461,12 @@ assert x.grad.tolist() == [4, 8, 12]
 # %%
 # Exercise
 # --------
-# Which of these allow a second backward: ``x - 1``, ``-x``, ``2 * x``, ``x.exp()``, ``x.sum()``, ``x.relu()``? Decide
-# first what the derivative needs.
+# Which of these allow a second backward: ``x - 1``, ``-x``, ``2 * x``, ``x.exp()``, ``x.sum()``, ``x.relu()``?
 #
 # .. solution::
 #
-# The derivatives of a difference, a minus and a sum use no value. ``relu`` and ``exp`` save their result. The surprise is ``2 *
-# x``: it saves the factor as a tensor, though you wrote a plain number.
+# The derivatives of a difference, a minus and a sum use no value. ``relu`` and ``exp`` save their result. But ``2 * x`` saves
+# the factor as a tensor, though you wrote a plain number.
 
 results = {
     "x - 1": x - 1,

@@ -4,19 +4,17 @@ Static and dynamic graphs: compile, export, fx
 
 .. in-short::
 
-   Eager PyTorch records a new autograd graph in each call: a *dynamic* graph. ``torch.fx``, ``torch.export`` and
-   ``torch.compile`` capture a *static* graph, which then runs in place of the captured code. So a changed number may have no
-   effect, and an ``if`` on data or a second derivative may raise an error. ``torch.fx`` and ``torch.export`` can lose the
-   ``backward`` of an ``autograd.Function``.
+   *Eager* PyTorch, which runs your code line by line, records a new autograd graph in each call: a *dynamic* graph.
+   ``torch.fx``, ``torch.export`` and ``torch.compile`` capture a *static* graph, which then runs in place of your code. So a
+   changed number may have no effect, and an ``if`` on data or a second derivative may raise an error. ``torch.fx`` and
+   ``torch.export`` can lose the ``backward`` of an ``autograd.Function``.
 """
 
 # %%
 # The problem: your Python code does not run
 # ------------------------------------------
-# You append to a list in ``forward``, change ``self.number``, or pass a batch of a different size. In eager PyTorch this just
-# works. After a capture it may have no effect, or raise an error:
-
-import warnings
+# You append to a list in ``forward``, change ``self.number``, or pass a batch of a different size. In eager PyTorch this works.
+# After a capture it may have no effect, or raise an error:
 
 import torch
 from torch import nn
@@ -61,7 +59,7 @@ assert not torch.equal(captured(ones()), module(ones()))
 # sphinx_gallery_end_ignore
 
 # %%
-# The captured program still multiplies by 2. These are more things that you may do:
+# The captured program still multiplies by 2.
 #
 # .. how-measured:: The modules run in eager PyTorch and after each capture, for torch.compile with the backend "aot_eager".
 
@@ -182,7 +180,7 @@ def tabulate_captures():
 
 
 # %%
-# Each row is something you do, and each column says what happens then:
+# Each row is something you may do, and each column says what happens then:
 
 # sphinx_gallery_start_ignore
 import logging
@@ -270,16 +268,15 @@ effects
 # %%
 # ``torch.fx`` and ``torch.export`` captured once. ``torch.compile`` is closest to eager PyTorch, because it checks conditions
 # before each call, the *guards*. The new number and the new size each broke one, so it captured again. So did each append to
-# ``calls``, until the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>` was reached. But some changes are
-# unguarded: in a test, a forward hook on an inner ``nn.Linear``, registered after the first call, ran only after the next
-# capture.
+# ``calls``, up to the :ref:`limit of captures <sphx_glr_gallery_errors_recompile_limit.py>`. But some changes are unguarded: in
+# a test, a forward hook registered after the first call ran only after the next capture.
 
 # %%
 # Why: what a capture keeps
 # -------------------------
-# ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products of the
-# proxy become lines of a new program. ``calls.append`` happened once, outside of that program. A ``with torch.no_grad():`` in
-# ``forward`` is lost, too, so autograd records more than before. In a test for this page, a gradient changed without an error.
+# ``torch.fx`` calls ``forward`` once, with a stand-in that has no values: a ``Proxy``. The sine and the two products become
+# lines of a new program. ``calls.append`` happened once, outside of that program. A ``with torch.no_grad():`` in ``forward`` is
+# lost, too, so gradients can silently change.
 
 calls.clear()
 captured = torch.fx.symbolic_trace(Appends())
@@ -387,8 +384,7 @@ assert names(captured_result.grad_fn) == names(eager_result.grad_fn)
 # sphinx_gallery_end_ignore
 
 # %%
-# After this ``torch.compile``, autograd records *one* node for the whole graph. With ``backend="eager"``, ``Scale`` leaves the
-# same nodes as in eager PyTorch.
+# After this ``torch.compile``, autograd records *one* node for the whole graph:
 
 result = torch.compile(Scale(), backend="aot_eager")(x)
 print(type(result.grad_fn).__name__)
@@ -404,15 +400,16 @@ torch.compiler.reset()
 # sphinx_gallery_end_ignore
 
 # %%
-# Older notes speak of TorchScript, ``torch.jit.script``. It is deprecated:
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    torch.jit.script(torch.nn.ReLU())
-print(caught[0].message)
+# TorchScript (``torch.jit.script``, ``torch.jit.trace``) is deprecated.
 
 # sphinx_gallery_start_ignore
-assert "deprecated" in str(caught[0].message)
+import warnings
+
+for _make in (torch.jit.script, lambda module: torch.jit.trace(module, ones())):
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _make(torch.nn.ReLU())
+    assert any("is deprecated" in str(entry.message) for entry in _caught)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -423,8 +420,8 @@ assert "deprecated" in str(caught[0].message)
 # do not train it, and change it *in place*. In a buffer the change can be lost, because ``torch.fx`` computes ``self.number *
 # self.tensor`` once, at the capture.
 #
-# The captured module sees ``fill_``, ``copy_`` and ``load_state_dict``. It misses a new tensor in the old one's place, and so
-# it misses ``load_state_dict(..., assign=True)``:
+# The captured module sees ``fill_``, ``copy_`` and ``load_state_dict``. It misses a new tensor in the old one's place, and with
+# it ``load_state_dict(..., assign=True)``:
 
 module = Scale()
 captured = torch.fx.symbolic_trace(module)
@@ -506,9 +503,8 @@ assert isinstance(exports[1], str) and exports[2](ones(4)).shape == (4,)
 # sphinx_gallery_end_ignore
 
 # %%
-# **A gradient of a gradient through** ``torch.compile``. With this backend, the backward pass is captured too, and cannot be
-# differentiated. If you need a gradient penalty, take the first gradient *inside* the compiled function, with
-# ``torch.func.grad``.
+# **A gradient of a gradient through** ``torch.compile``. The backward pass is captured too, and cannot be differentiated. For a
+# gradient penalty, take the first gradient *inside* the compiled function, with ``torch.func.grad``.
 
 x = ones()
 value = torch.compile(Scale(), backend="aot_eager")(x).sum()
@@ -526,13 +522,22 @@ print("second derivative:", x.grad)
 # sphinx_gallery_start_ignore
 assert "aot_autograd does not currently support double backward" in message
 assert torch.allclose(x.grad, -4 * torch.ones(3).sin())
+_critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+_slopes = torch.func.grad(lambda x: _critic(x).sum())
+_penalties = [
+    (slopes(torch.ones(2, 3)).norm(dim=1) - 1).square().mean()
+    for slopes in (_slopes, torch.compile(_slopes, backend="aot_eager"))
+]
+_weights = [layer.weight for layer in (_critic[0], _critic[2])]
+for _pair in zip(*(torch.autograd.grad(p, _weights) for p in _penalties), strict=True):
+    assert torch.allclose(*_pair)
 # sphinx_gallery_end_ignore
 
 # %%
 # **Your own backward.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
-# ``forward`` computes, and lost its ``backward``. So the gradient silently changed. ``torch.compile`` kept the ``backward``,
-# but in PyTorch 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator
-# <sphx_glr_gallery_functions_functions_and_transforms.py>` with the same ``backward`` kept it in all three captures.
+# ``forward`` computes, and lost its ``backward``. So the gradient silently changed. ``torch.compile`` kept it, but in PyTorch
+# 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator <sphx_glr_gallery_functions_functions_and_transforms.py>`
+# with the same ``backward`` kept it in all three captures.
 
 
 # sphinx_gallery_start_ignore

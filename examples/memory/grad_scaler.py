@@ -63,8 +63,8 @@ assert scaler.get_scale() == 32768
 # %%
 # Skipped steps, and a scale that goes to 0
 # -----------------------------------------
-# Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Two runs of the same small network. In
-# one of them, each batch from step 20 on has one NaN.
+# Your log says that steps are skipped, or the scale is ``7e-15`` and nothing is learned. Below are two runs of one small
+# network. In the second, each batch from step 20 on has a NaN.
 #
 # .. how-measured:: This code draws the scale.
 
@@ -84,7 +84,7 @@ def plot_scales(healthy, sick):
 
 
 # %%
-# The training loop, which notes the scale of each step and the steps that were skipped:
+# The training loop notes the scale of each step, and which steps were skipped:
 
 
 def network():
@@ -137,14 +137,13 @@ assert all(sick[step + 1] == sick[step] / 2 for step in range(20, 59))
 
 # %%
 # The blue run is healthy. 65,536 is too large for it, so the first steps are skipped until the gradients fit into float16.
-# After ``growth_interval`` good steps in a row the scale is doubled, which now and then costs a step. The default is 2,000
-# steps; it is 10 here.
+# After ``growth_interval`` good steps in a row (by default 2,000, in this loop 10) the scale is doubled, which now and then
+# costs a step.
 
 # %%
 # Why a scale
 # -----------
-# Multiplying the loss makes each gradient on the way back larger by the same factor. If the factor is too large, gradients
-# become infinite.
+# A factor on the loss makes each gradient larger by the same factor. If it is too large, gradients become infinite.
 #
 # .. how-measured:: For each factor, this code counts the gradients of five layers that come out as 0, infinite or NaN.
 
@@ -192,8 +191,7 @@ assert all(share == 100 for share in shares[torch.float16][10:])
 # sphinx_gallery_end_ignore
 
 # %%
-# Each drawn factor from :math:`2^8` to :math:`2^{32}` loses less than 1 % of the gradients. So it is enough to halve and
-# double.
+# From :math:`2^8` to :math:`2^{32}` less than 1 % of the gradients is lost. So a rough scale is enough.
 
 # %%
 # Accumulation, clipping, schedule: the whole loop
@@ -279,7 +277,7 @@ assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
 #   infinity: ``unscale_`` has seen it already, and the step is skipped.
 # - A scheduler that steps after a skipped step changes the learning rate too early. If that was the first step, it :ref:`warns
 #   <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
-# - On a GPU, ``get_scale()`` waits for the device, as its documentation says. So does ``if`` with a tensor, as in ``check``.
+# - On a GPU, ``get_scale()`` waits for the device, as its documentation says.
 # - ``GradScaler("cuda", enabled=dtype == torch.float16)`` lets one loop serve bfloat16 too: a scaler that is off only calls
 #   ``optimizer.step()``.
 
@@ -287,8 +285,7 @@ assert loss.item() * len(batches) < 40 < 10 * data()[1].square().mean()
 # What people get wrong
 # ---------------------
 # **Waiting while the scale falls.** Halving helps if the *scale* made the infinity. A NaN in the data, or a number above 65,504
-# in the forward pass, is there at any scale. As long as it reaches the gradients, each step is skipped. Test the loss and the
-# scale in each step, and stop:
+# in the forward pass, is there at any scale. Test the loss and the scale in each step, and stop:
 
 
 def check(loss, scaler):
@@ -337,7 +334,7 @@ assert _steps_until(lambda scale: scale == 0) == 166
 # sphinx_gallery_end_ignore
 
 # %%
-# Waiting does harm as well. The scaler looks for infinities *before* it divides. After 144 skipped steps in a row, the scale is
+# Waiting also does harm. The scaler looks for infinities *before* it divides. After 144 skipped steps in a row, the scale is
 # :math:`2^{-128}`, and the division itself overflows. Then one good batch ruins the weights:
 
 model = nn.Linear(2, 1)
@@ -419,13 +416,13 @@ assert abs(_moved(False) - 0.1) < 1e-5 and abs(_moved(True) - 0.2) < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# The right number is 0.1. With one ``update()`` at the end, ``b`` takes its step of 0.1 although that of ``a`` is skipped.
+# The right number is 0.1. With one ``update()`` at the end, ``b`` moves by 0.1, although the step of ``a`` is skipped.
 #
-# **A gradient penalty from scaled slopes.** ``torch.autograd.grad`` of a scaled output returns scaled slopes. Divide them by
-# the scale before you take their norm:
+# **A gradient penalty from scaled gradients.** A penalty, as in some GANs, uses the norm of a gradient. If the output was
+# scaled, ``torch.autograd.grad`` returns scaled gradients. Divide them before you take their norm:
 
 critic, x = nn.Linear(4, 1), torch.randn(8, 4, requires_grad=True)
-nn.init.ones_(critic.weight)  # each slope is (1, 1, 1, 1), and has the norm 2
+nn.init.ones_(critic.weight)  # each gradient is (1, 1, 1, 1), and has the norm 2
 scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
 scaled = scaler.scale(critic(x).sum())
 (slope,) = torch.autograd.grad(scaled, x, create_graph=True)
@@ -443,8 +440,8 @@ assert torch.allclose(_penalty, torch.ones(())) and critic.weight.grad.norm() > 
 # %%
 # Add the penalty to the loss, then ``scaler.scale(loss).backward()`` as always.
 #
-# **Resuming without the scaler.** A new scaler starts at 65,536 again, and the first steps after the checkpoint may be skipped.
-# Save ``scaler.state_dict()`` after ``update()``, together with model and optimizer:
+# **Resuming without the scaler.** A new scaler starts at 65,536 again, and the first steps may be skipped. Save
+# ``scaler.state_dict()`` after ``update()``, together with model and optimizer:
 
 scaler = torch.amp.GradScaler("cpu", growth_interval=10)
 train(bad_from=60, scaler=scaler, steps=20)
@@ -482,10 +479,6 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# Messages of the scaler and their causes, such as *No inf checks were recorded* and *Attempting to unscale FP16 gradients*,
-# have :ref:`a page of their own <sphx_glr_gallery_errors_unscale_fp16.py>`.
-
-# %%
 # Exercise
 # --------
 # A scaler doubles its scale after 100 good steps. In your data, one batch in 20 has a NaN. When does the scale fall below 1?
@@ -495,7 +488,7 @@ assert (
 #
 # Each bad batch halves the scale and resets the count of good steps to 0, so 100 are never reached. After 17 bad batches, in
 # step 340, the scale is 0.5. Remove these batches, or skip them before ``backward()``. An infinity that the scale has made goes
-# away after some halvings, and then 100 good steps in a row are possible.
+# away after some halvings.
 
 scaler = torch.amp.GradScaler("cpu", growth_interval=100)
 w = nn.Parameter(torch.zeros(1))
@@ -518,7 +511,7 @@ assert step == 340 and scaler.get_scale() == 0.5
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`, the messages of ``GradScaler``.
+# - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`, and *No inf checks were recorded*.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `GradScaler <https://docs.pytorch.org/docs/stable/amp.html#torch.amp.GradScaler>`__ and `Automatic
 #   mixed precision examples <https://docs.pytorch.org/docs/stable/notes/amp_examples.html>`__, with gradient penalties.

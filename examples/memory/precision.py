@@ -27,8 +27,8 @@ Mixed precision with autocast: bfloat16 or float16
 # %%
 # What autocast does
 # ------------------
-# In 16 bits, training takes less memory, and according to PyTorch's reference linear layers and convolutions are much faster.
-# Inside the ``with``, some operations cast their operands first. ``w`` itself stays in float32:
+# In 16 bits, training usually takes less memory, and linear layers and convolutions are faster on most GPUs. Inside the
+# ``with``, some operations *cast* (convert) their operands first. ``w`` itself stays in float32:
 
 import pandas as pd
 import torch
@@ -57,15 +57,15 @@ assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The cast is a node of the graph, ``ToCopyBackward0``, so it returns the gradient in float32. ``backward()`` is outside of the
-# ``with``, because it uses the types of the forward pass, and PyTorch's reference advises against running it inside.
+# The cast is a node of the graph, ``ToCopyBackward0``, so it returns the gradient in float32. Call ``backward()`` outside of
+# the ``with``: it uses the types of the forward pass anyway.
 
 # %%
 # Less memory for the same model
 # ------------------------------
-# A training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under autocast,
-# and with everything in bfloat16, the weights too. The hook adds up the bytes of all that the graph saves, beside weights and
-# batch:
+# Your training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under
+# autocast, and with everything in bfloat16, the weights too. The hook ``note`` adds up the bytes that the graph saves for
+# backward, without weights and batch:
 
 
 def train_step(weights, products):
@@ -118,14 +118,13 @@ assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
 steps.rename_axis(columns="step")
 
 # %%
-# Under autocast, each saved result takes half of its bytes. But on top come copies in bfloat16, of the batch and of three
-# weights. The gradients differ from those of float32 by less than a percent. Weights and optimizer take as much memory as
-# before.
+# Under autocast, the results of these layers take half of their bytes. But on top come copies in bfloat16, of the batch and of
+# three weights. Weights and optimizer take as much memory as before.
 
 # %%
 # Which operation gives which type
 # --------------------------------
-# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first:
+# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first.
 #
 # .. how-measured:: Each expression runs under FakeTensorMode, which computes types and shapes for CUDA without a GPU.
 
@@ -227,11 +226,10 @@ types.rename_axis(columns="expression")
 
 # %%
 # On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
-# bfloat16. With float16 in place of bfloat16, this table is the same.
+# bfloat16. With float16, the table is the same.
 #
-# Both lists in full follow, as this release has them; names that begin with an underscore are left out. An operation with *no
-# rule*, or outside of both lists, works with the types that it gets, or consists of others that have a rule, as
-# ``cross_entropy`` does on CUDA.
+# Both lists in full follow. An operation with *no rule*, or outside of both lists, works with the types that it gets, or
+# consists of others that have a rule, as ``cross_entropy`` does on CUDA.
 #
 # .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
 #    there. So shapes that do not fit do no harm.
@@ -377,18 +375,16 @@ with torch.autocast("cpu", torch.bfloat16):
 print_rules(rules_of)
 
 # %%
-# The lists differ a little from release to release: PyTorch 2.15 has no rule for ``cholesky`` and ``qr``.
-#
-# Look up your loss: ``gaussian_nll_loss`` has no rule on either device. Under autocast on CUDA, ``binary_cross_entropy`` raises
-# an error, so use ``binary_cross_entropy_with_logits`` instead.
+# The lists differ a little from release to release. Look up your loss: ``gaussian_nll_loss`` has no rule on either device.
+# Under autocast on CUDA, ``binary_cross_entropy`` raises an error, so use ``binary_cross_entropy_with_logits`` instead.
 
 # %%
 # bfloat16 or float16
 # -------------------
-# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range. Each point of a curve is the worst error of about
-# a thousand numbers, from that size to twice that size, rounded to the format:
+# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range.
 #
-# .. how-measured:: This code rounds numbers of each size to both formats, and draws the largest relative error.
+# .. how-measured:: This code rounds numbers to both formats. Each point is the largest relative error of about a thousand
+#    numbers, from that size to twice that size.
 
 import matplotlib.pyplot as plt
 
@@ -412,7 +408,7 @@ def plot_worst_errors(errors):
 
 
 # %%
-# The error of each format, from tiny numbers to large ones:
+# The rounding error of each format, from tiny numbers to large ones:
 
 formats = (torch.float16, torch.bfloat16)
 errors = {
@@ -457,7 +453,7 @@ assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _sing
 layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
 with torch.autocast("cpu", dtype=torch.bfloat16):
     h = layer(batch)
-    with torch.autocast("cpu", enabled=False):
+    with torch.autocast("cpu", enabled=False):  # "cuda" on a GPU
         scores = h.float() @ layer.weight.T
 print(h.dtype, scores.dtype)
 
@@ -474,7 +470,8 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# In your own ``autograd.Function``, two decorators do this for forward and backward:
+# In your own ``autograd.Function``, two decorators do this for forward and backward. ``device_type`` is that of the autocast
+# outside:
 
 
 class Square(torch.autograd.Function):
@@ -505,6 +502,34 @@ _low = (_x.bfloat16() @ _x.bfloat16()).float()
 assert torch.allclose(x.grad, _x.grad, rtol=0.02)
 
 
+class _Uncast(Square):
+    @staticmethod
+    @custom_fwd(device_type="cpu")
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+
+def _penalty(square):
+    _z = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _h = _z @ _z
+        with torch.autocast("cpu", enabled=False):
+            _y = square(_h)
+    (_slope,) = torch.autograd.grad(_y.sum(), _h, create_graph=True)
+    if not _slope.requires_grad:
+        return None
+    return torch.autograd.grad(_slope.float().square().sum(), _z)[0]
+
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    _h = x.detach().bfloat16().requires_grad_()
+    (_slope,) = torch.autograd.grad(Square.apply(_h).sum(), _h, create_graph=True)
+assert not _slope.requires_grad  # cast_inputs has cut the second derivative
+_found = _penalty(lambda h: _Uncast.apply(h.float()))
+assert torch.allclose(_found, _penalty(lambda h: h.float() @ h.float()), rtol=0.02)
+
+
 class _New(torch.autograd.Function):
     forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
     setup_context = staticmethod(lambda ctx, inputs, output: None)
@@ -521,17 +546,19 @@ assert torch.get_float32_matmul_precision() == "highest"
 # sphinx_gallery_end_ignore
 
 # %%
-# But with a separate ``setup_context``, backward raises ``AttributeError: ... '_fwd_used_autocast'`` (`pytorch#132388
+# ``cast_inputs`` converts outside of the graph, so a gradient of the gradient (a gradient penalty) silently loses this part.
+# For a penalty, leave ``cast_inputs`` out, and call ``Square.apply(h.float())`` in an island. With a separate
+# ``setup_context``, backward raises ``AttributeError: ... '_fwd_used_autocast'`` (`pytorch#132388
 # <https://github.com/pytorch/pytorch/issues/132388>`__).
 #
-# **TF32** is another switch. ``torch.set_float32_matmul_precision("high")`` lets products of float32 tensors use fewer digits
-# on GPUs that have TF32. The tensors stay in float32, so they take the same memory. PyTorch's default is ``"highest"``.
+# **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
+# fewer digits on GPUs that have TF32. The tensors take the same memory. PyTorch's default is ``"highest"``.
 
 # %%
 # What people get wrong
 # ---------------------
-# **A training loop inside of one** ``with``. Autocast keeps the copy of a float32 weight that requires grad until you leave the
-# outermost ``with``. But the optimizer changes only the weight, so the loss silently stays where it is:
+# **A training loop inside of one** ``with``. Autocast keeps the 16-bit copy of a weight until you leave the outermost ``with``.
+# But the optimizer changes only the float32 weight, so the loss silently stays where it is:
 
 torch.manual_seed(0)
 model, x = nn.Linear(4, 1), torch.randn(64, 4)
@@ -600,8 +627,8 @@ with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it 
 # sphinx_gallery_end_ignore
 
 # %%
-# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``, where the casts have ended. So move the next layer
-# inside, or write ``h.float()``:
+# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``. So move the next layer inside, or write
+# ``h.float()``:
 
 layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
 with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -614,19 +641,6 @@ except RuntimeError as error:
 
 # sphinx_gallery_start_ignore
 assert "must have the same dtype" in message and layer(h.float()).dtype == torch.float32
-# sphinx_gallery_end_ignore
-
-# %%
-# **Validating without autocast.** That works, but you measure a different precision from the one you trained in:
-
-with torch.no_grad():
-    full = layer(batch)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        halved = layer(batch)
-print(full.dtype, halved.dtype, f"largest difference {(full - halved).abs().max():.4f}")
-
-# sphinx_gallery_start_ignore
-assert 0 < (full - halved).abs().max() < 0.02 and halved.dtype == torch.bfloat16
 import threading
 import warnings
 
@@ -657,8 +671,7 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
 # in-place ``addmm_``. A thread that you start begins with autocast off.
 #
-# **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.amp.autocast("cuda")``, which is
-# ``torch.autocast("cuda")``.
+# **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.autocast("cuda")``.
 
 # %%
 # Exercise

@@ -5,9 +5,9 @@ Probe an operator: saved tensors, views, in-place changes
 .. in-short::
 
    What does a function keep for backward? Run it inside ``saved_tensors_hooks``. May you change its input or its result in
-   place? Change it, run backward, and compare the gradient. The probe on this page asks these questions and three more with one
-   call: ``probe(torch.exp, x)``. Each answer is for the inputs that you gave. Other values, shapes, dtypes or devices can have
-   another answer.
+   place? Change it, run backward, and compare the gradient. The probe on this page asks this and more with one call:
+   ``probe(torch.exp, x)``. Each answer is for the inputs that you gave: give it values of both signs, and the shape, dtype and
+   device of your model.
 
 .. index::
    single: what does ReLU store for backward, its input or its output
@@ -18,7 +18,7 @@ Probe an operator: saved tensors, views, in-place changes
 # May I change this tensor in place?
 # ----------------------------------
 # Backward raises *modified by an inplace operation*, or memory is short. Does the function keep its input, its result, or a new
-# tensor? PyTorch's reference seldom says, but you can measure it. By hand, for ``exp``:
+# tensor? You can measure it. By hand, for ``exp``:
 
 import torch
 import torch.nn.functional as F
@@ -26,7 +26,7 @@ from torch.autograd.graph import saved_tensors_hooks
 
 
 def number(*shape):
-    values = torch.linspace(0.5, 2, torch.Size(shape).numel(), dtype=torch.float64)
+    values = torch.linspace(-1.5, 2, torch.Size(shape).numel(), dtype=torch.float64)
     return values.reshape(shape).requires_grad_()
 
 
@@ -59,7 +59,7 @@ assert "modified by an inplace operation" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Why add 1? The derivative of the call stays the same. So backward must give the same gradient as without the change, or raise.
+# Why add 1? The derivative of the call stays the same. So backward must give the same gradient as before, or raise.
 #
 # .. how-measured:: One function for each question, and one that returns a row with all the answers.
 
@@ -269,21 +269,21 @@ answers.rename_axis(columns="operator")
 # </reference/operators>`:
 #
 # - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
-#   ``max_pool2d``. (A tensor that the function takes from elsewhere counts as new too.)
+#   ``max_pool2d``.
 # - **shares memory**: whether the result uses the memory of an input.
 # - **result changed**, **input changed**: 1 is added in place to each result, or to each input, then backward follows. *works*:
 #   the gradient is right. *raises*: backward notices the change. *refused*: the change itself raises. *wrong*: the gradient is
 #   silently wrong.
-# - **2nd derivative**: *yes*, *zero* (it is 0 for this input, up to rounding), or *no* (it raises).
+# - **2nd derivative**: *yes* (it runs; its value is not checked), *zero* (it is 0 for this input), or *no* (it raises).
 # - **forward mode**: *yes* (it agrees with backward), *no* (it raises), or *wrong* (they disagree).
 #
-# So in this table, backward raises exactly where the changed tensor is kept.
+# In this table, backward raises exactly where the changed tensor is kept.
 
 # %%
 # How many bytes they keep
 # ------------------------
-# An input that is kept is free while your code holds it too. A result is often the input of the next operator. But the new
-# tensors of ``layer_norm`` and ``max_pool2d`` are held by the graph alone.
+# An input that is kept costs nothing while your code holds it too. A result is often the input of the next operator. But only
+# the graph holds the new tensors of ``layer_norm`` and ``max_pool2d``.
 #
 # .. how-measured:: The bytes kept by the operators of the first table, relative to the size of their first input, and the plot.
 
@@ -382,9 +382,9 @@ found.rename_axis(columns="function")
 
 # %%
 # ``split``, ``chunk`` and ``unbind`` keep nothing, but return several views of one tensor. Outside of ``no_grad``, PyTorch
-# refuses to change these views in place, and backward raises after a change of the input. (``tensor_split`` returns several
-# views too, and allows both.) Several elements of ``expand``'s result share one place in memory, so a change of the result is
-# refused. ``kron`` keeps its inputs, but backward overlooks that they changed, so the gradient is silently wrong.
+# refuses to change these views in place, and backward raises after a change of the input. Several elements of ``expand``'s
+# result share one place in memory, so a change of the result is refused. ``kron`` keeps its inputs, but backward overlooks that
+# they changed, so the gradient is silently wrong.
 #
 # **Taking one answer for all inputs.** A shape or a layout can lead to other code inside the operator:
 
@@ -422,8 +422,8 @@ found.rename_axis(columns="function")
 
 # %%
 # According to `its reference <https://docs.pytorch.org/docs/stable/generated/torch.cdist.html>`__, ``cdist`` by default
-# multiplies matrices if an input has more than 25 rows. Attention on the CPU is one fused operation with 4 dimensions, and in
-# PyTorch 2.13 only with these.
+# multiplies matrices if an input has more than 25 rows. In PyTorch 2.13, attention with 3 dimensions runs as several operations
+# on the CPU, and with 4 as a fused one.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.functional.hessian(lambda x: torch.cdist(x, 2 * x).sum(), torch.ones(1, 2))
@@ -431,11 +431,9 @@ found.rename_axis(columns="function")
 #    On 2.14 both rows of ``cdist`` say *yes* (`pytorch#188901 <https://github.com/pytorch/pytorch/pull/188901>`__). Attention
 #    with 3 dimensions is fused there, too, so its row is the same as with 4.
 #
-# So give the probe the shapes and dtypes of your model. :doc:`The table of all operators </reference/operators>` tries
-# several samples and says where they differ.
+# :doc:`The table of all operators </reference/operators>` tries several samples and says where they differ.
 #
-# **A Function that hides what it keeps.** Both of these compute the square. One passes its input to ``save_for_backward``, the
-# other stores it on ``ctx``.
+# **A Function that hides what it keeps.** Both of these compute the square. ``Careless`` stores its input on ``ctx``.
 
 
 class Square(torch.autograd.Function):
@@ -472,13 +470,22 @@ _both = [gradients([_square.apply(x)], [x])[0] for _square in (Square, Careless)
 assert torch.equal(*_both)
 assert torch.autograd.gradcheck(Careless.apply, x)
 assert torch.autograd.gradcheck(Square.apply, x)
+
+
+class _CarelessRelu(Careless):
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (ctx.x > 0)
+
+
+for _inputs, _answer in ((x, "wrong"), (x.detach().abs().requires_grad_(), "works")):
+    assert after("input", _CarelessRelu.apply, _inputs) == _answer  # both signs
 # sphinx_gallery_end_ignore
 found.rename_axis(columns="function")
 
 # %%
 # ``Careless`` seems to keep nothing, because an attribute is hidden from hooks, and from the check for :ref:`changes in place
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. Without a change in place, both give the same gradient, and
-# ``gradcheck`` passes for both.
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. ``gradcheck`` passes for both.
 
 # %%
 # Exercise
@@ -487,9 +494,8 @@ found.rename_axis(columns="function")
 #
 # .. solution::
 #
-# Written by hand, two nodes keep something: the product its factors, and sigmoid its result, which is one of them. That makes
-# two tensors, an input and a new one. ``F.silu`` is one node, so it keeps its input, and computes the sigmoid again in
-# backward.
+# By hand, two nodes keep something: the product its factors, and sigmoid its result, which is one of them. That makes two
+# tensors. ``F.silu`` is one node: it keeps its input, and computes the sigmoid again in backward.
 
 
 def by_hand(x):

@@ -27,7 +27,6 @@ import logging
 # A build for CUDA without a GPU would print the path of nvcc
 logging.getLogger("torch.utils.cpp_extension").setLevel(logging.ERROR)
 # sphinx_gallery_end_ignore
-import importlib
 import time
 
 import torch
@@ -87,13 +86,14 @@ _threads = torch.get_num_threads()
 
 # %%
 # Each dot could have been your one number. The first call can be slow because libraries are loaded and memory is taken from the
-# system. Later calls can be slow because other programs use the machine. (Use ``time.perf_counter()`` for differences.
-# ``time.time()`` tells the date, and the system may set it while you measure.)
+# system. Later calls can be slow because other programs use the machine. (Use ``time.perf_counter()`` for differences:
+# ``time.time()`` is the system's clock, which can be set while you measure.)
 
 # %%
 # A Timer
 # -------
-# A ``Timer`` takes the statement as text, and the names in the text as ``globals``:
+# A ``Timer`` takes the statement as text, and the names in the text as ``globals``. Run it as your program runs the model: for
+# inference, after ``net.eval()`` and under ``torch.no_grad()``.
 
 # varies: Times depend on the machine and its load, and so does the number of runs.
 
@@ -110,9 +110,8 @@ assert sum(measured.raw_times) >= 0.2
 # What a Timer runs
 # -----------------
 # Reading a clock takes time too, so a ``Timer`` reads it around a *block* of runs. ``timeit(100)`` measures one block of 100.
-# ``blocked_autorange`` adds blocks until their times add up to ``min_run_time``. ``adaptive_autorange`` stops when at least
-# four blocks have an interquartile range (the width of the middle half of the times) below a tenth of the median, but not
-# before ``min_run_time``, and in any case after ``max_run_time``.
+# ``blocked_autorange`` adds blocks until their times add up to ``min_run_time``. ``adaptive_autorange`` goes on until the
+# blocks agree well enough, or until ``max_run_time``.
 #
 # .. how-measured:: Setup and statement write to a list, which tells the blocks and the length of each.
 
@@ -181,14 +180,14 @@ tabulate_blocks(ways)
 # %%
 # The second argument, ``setup``, runs once for each block, **not** for each run, in the warm-up too. In the two
 # ``autorange`` ways, the first five blocks are *empty*: they measure what reading the clock costs. Blocks of 1, 10, 100 and so
-# on follow, until the cost of the clock is negligible or a block takes too long. ``timeit(n)`` warms up with one block of
-# ``n // 100`` runs, at least two. Python's garbage collector is off while a block runs.
+# on follow, until that cost is negligible. ``timeit(n)`` warms up with one block of ``n // 100`` runs, at least two. Python's
+# garbage collector is off while a block runs.
 
 # %%
 # Median, mean and spread
 # -----------------------
-# A ``Measurement`` holds one time per block, divided by the runs in a block. Here are two made by hand, with
-# eight blocks each. In the first, one block was disturbed; in the second, four were.
+# A ``Measurement`` holds one time per block, divided by the runs in a block. These two are made by hand, with eight blocks
+# each. In the first, one block was disturbed; in the second, four were.
 
 task = TaskSpec("net(batch)", setup="", label="made by hand")
 quiet = Measurement(100, [0.100, 0.101, 0.102, 0.103, 0.104, 0.105, 0.106, 0.9], task)
@@ -210,15 +209,15 @@ assert _single.iqr == 0 and not _single.has_warnings and "IQR" not in repr(_sing
 # sphinx_gallery_end_ignore
 
 # %%
-# One slow block nearly doubled the mean of the first, and left its median alone. ``IQR`` is the interquartile range. A warning
-# is printed if it is at least a tenth of the median. With a single block there is no spread to see, and so no warning: give
-# ``min_run_time`` enough time for many blocks.
+# One slow block nearly doubled the mean of the first, and left its median alone. ``IQR`` is the interquartile range, the width
+# of the middle half of the times. A warning is printed if it is at least a tenth of the median. With a single block there is no
+# spread to see: give ``min_run_time`` enough time for many blocks.
 
 # %%
 # Several candidates, in turn
 # ---------------------------
-# ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. All candidates run in turn, in six
-# short rounds, so a load that lasts longer than a round meets each of them. First make sure that they compute the same.
+# ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. Run all candidates in turn, in
+# short rounds, so that other load meets each of them. First make sure that they compute the same.
 
 candidates = {
     "Python loop": lambda x: sum(v * v for v in x),
@@ -270,10 +269,9 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Measurements with the same labels *and* the same statement are merged into one cell. If only the statements differ, the table
-# shows the last of them and drops the others. If you leave out ``description``, printing the table raises
-# ``TypeError: object of type 'NoneType' has no len()``. Before you believe a small difference, repeat the whole measurement and
-# see whether the order stays.
+# Give each candidate a ``sub_label``: with the same labels, measurements are silently merged, or one is dropped. Without
+# ``description``, printing it raises ``TypeError: object of type 'NoneType' has no len()``. Before you believe a small
+# difference, repeat the whole measurement and see whether the order stays.
 
 # %%
 # What people get wrong
@@ -304,8 +302,6 @@ assert set(_used) == {1}
 # sphinx_gallery_end_ignore
 
 # %%
-# The ``Timer`` copies the dictionary when it is made. A value that you assign to a name afterwards does not reach it.
-#
 # **Comparing a Timer with your own loop.** They can use different numbers of threads:
 
 torch.set_num_threads(2)
@@ -366,6 +362,7 @@ for _context, _n in [(torch.no_grad, 1), (torch.enable_grad, 2)]:
     _counts.append(len(compiled))
 torch.set_num_threads(_threads)
 assert _counts == [4, 5]  # no_grad, then another number of threads
+assert importlib.util.find_spec("torch.utils.bottleneck") is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -373,16 +370,6 @@ assert _counts == [4, 5]  # no_grad, then another number of threads
 #
 # **Looking for torch.utils.bottleneck.** Older notes recommend it. It has been removed. Use the
 # :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` to find *where* the time goes.
-
-try:
-    importlib.import_module("torch.utils.bottleneck")
-except ModuleNotFoundError as error:
-    message = str(error)
-    print("ModuleNotFoundError:", message)
-
-# sphinx_gallery_start_ignore
-assert message == "No module named 'torch.utils.bottleneck'"
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

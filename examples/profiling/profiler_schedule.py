@@ -145,12 +145,11 @@ assert _on == [False, False, True, True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``schedule`` returns a function from the number of a step to an action. ``prof.step()`` says that a step has ended. One cycle
-# has three parts:
+# ``prof.step()`` says that a step has ended. One cycle of the schedule has three parts:
 #
 # - ``wait``: the profiler is off.
-# - ``warmup``: the profiler gets ready. These steps are not in the results. Without them, ``schedule`` warns: ``Profiler won't
-#   be using warmup, this can skew profiler results``.
+# - ``warmup``: the profiler gets ready, and these steps are not in the results. Without them, ``schedule`` warns: ``Profiler
+#   won't be using warmup, this can skew profiler results``.
 # - ``active``: the steps are recorded. After the last of them, the profiler calls ``on_trace_ready`` with itself. To print the
 #   usual table there, call ``print(prof.key_averages().table(row_limit=5))``.
 #
@@ -160,7 +159,7 @@ assert _on == [False, False, True, True, False, False]
 # %%
 # Which part of the step takes the time?
 # --------------------------------------
-# ``record_function`` gives a name to a piece of code. PyTorch itself names the other parts, and the whole step:
+# ``record_function`` gives a name to a piece of code. PyTorch itself names the other parts of this loop, and the whole step:
 # ``ProfilerStep*``.
 
 plan = schedule(wait=1, warmup=1, active=3, repeat=1)
@@ -200,7 +199,7 @@ del part
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This code draws CPU total of each part: the shortest of the three recorded steps.
+# .. how-measured:: This code draws the CPU total of each part, its time with all calls inside it.
 
 
 def plot_parts_of_step(steps):
@@ -216,7 +215,7 @@ def plot_parts_of_step(steps):
 
 
 # %%
-# CPU total of each part, the shortest of three steps:
+# The CPU total of each part, the shortest of three steps:
 
 # varies: Times depend on the machine and its load.
 
@@ -235,8 +234,8 @@ assert _picked["aten::index"] == 2 and "aten::select" not in _picked
 # For the next batch, the loader picks 128 samples one by one with 256 calls of ``aten::select``, and stacks them.
 # ``data[torch.arange(128)]`` would get them with two calls of ``aten::index``.
 #
-# CPU total leaves out :ref:`the work of a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>`. And the profiler adds time to each
-# recorded call, so a part with many short calls looks longer than it is. Therefore measure with :ref:`a benchmark
+# The CPU total leaves out :ref:`the work of a GPU <sphx_glr_gallery_cuda_cuda_profiler.py>`. And the profiler adds time to each
+# recorded call, so a part with many short calls looks longer than it is: measure with :ref:`a benchmark
 # <sphx_glr_gallery_profiling_benchmarking.py>` before you change code.
 
 # %%
@@ -284,16 +283,13 @@ pd.Series(rows, name="bytes").to_frame()
 # - ``forward`` leaves 136,196 bytes: the results that :ref:`autograd saves <sphx_glr_gallery_memory_what_is_saved.py>`.
 #   ``backward`` frees them.
 # - The whole step is 0: it frees as much as it allocates. If this number is positive in each step, look for tensors that your
-#   loop keeps.
-#
-# Memory that was allocated before the recording is left out when it is freed. So the first active step looks different, and so
-# does a loop that replaces old tensors in a buffer.
+#   loop keeps. (The first recorded step differs: memory from before the recording is left out when it is freed.)
 
 # %%
 # Shapes: one row for each kind of input
 # --------------------------------------
-# With ``record_shapes=True``, ``group_by_input_shape`` keeps calls with different shapes apart. These are the matrix products
-# of three backward passes:
+# With ``record_shapes=True``, ``group_by_input_shape`` keeps calls with different shapes apart. The matrix products of three
+# backward passes:
 
 for row in prof.key_averages(group_by_input_shape=True):
     if row.key == "aten::mm":
@@ -319,16 +315,14 @@ del row
 
 # %%
 # The second layer needs two products: for the gradient of its input, of shape (128, 256), and for that of its weight,
-# (10, 256). The first layer needs one, for its weight, because its input is data. Without ``record_shapes=True`` the shapes are
-# silently empty, and all nine calls are in one row.
+# (10, 256). The first layer needs one, for its weight, because its input is data. Without ``record_shapes=True``, all nine
+# calls are silently in one row.
 
 # %%
 # What people get wrong
 # ---------------------
-# For each schedule below, you see how often ``on_trace_ready`` was called in ten steps, and how many calls of ``aten::linear``
-# the profiler has afterwards. A recorded step has two.
-#
-# .. how-measured:: This function runs ten steps under a schedule and prints these two numbers.
+# .. how-measured:: This function runs ten steps under a schedule. It prints how often ``on_trace_ready`` was called, and how
+#    many calls of ``aten::linear`` the profiler has afterwards. A recorded step has two.
 
 outcomes = []
 
@@ -375,8 +369,7 @@ assert {str(entry.message) for entry in caught} == {_warning}
 # %%
 # In the first case the profiler stayed off. In the second the table is empty. In the third all ten steps are recorded as one.
 #
-# **Reading the results after the loop.** Each cycle replaces the events of the cycle before. Two cycles record four steps, or
-# eight calls, but after the loop, only the last cycle is left:
+# **Reading the results after the loop.** Two cycles record four steps, or eight calls, but only the last cycle is left:
 
 # sphinx_gallery_start_ignore
 import textwrap
@@ -442,11 +435,11 @@ assert _seen == [4, 8]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``acc_events=True`` keeps the events of all cycles for the table, so ``on_trace_ready`` then sees the sum so far.
+# With ``acc_events=True`` it keeps the events of all cycles for the table, so ``on_trace_ready`` sees the sum so far.
 #
 # With ``repeat=0`` and ten steps, even the last cycle is gone. Step 10 would be the first active step of a third cycle, so the
-# profiler has begun it. When the block ends, it calls ``on_trace_ready`` with a profile that has no operators. A callback that
-# writes to the same path each time then replaces a good file. Put ``prof.step_num`` into the name, or pass
+# profiler has begun it. When the block ends, it calls ``on_trace_ready`` with an empty profile. If your callback always writes
+# to the same path, it replaces a good file. Put ``prof.step_num`` into the name, or pass
 # ``on_trace_ready=torch.profiler.tensorboard_trace_handler("folder")``, which makes a new name for each file.
 
 # %%
@@ -490,8 +483,8 @@ torch.set_num_threads(_threads)
 # sphinx_gallery_end_ignore
 
 # %%
-# At its first update, Adam makes two buffers and a counter for each of the four parameters. With ``warmup=1`` that step is not
-# recorded, and the recorded steps are alike.
+# In its first step, Adam makes two buffers and a counter for each of the four parameters. With ``warmup=1`` that step is not
+# recorded.
 
 # %%
 # See also

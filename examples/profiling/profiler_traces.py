@@ -20,8 +20,8 @@ PyTorch profiler traces: export_chrome_trace, timeline, stacks
 # %%
 # When did each operator run?
 # ---------------------------
-# A table adds up all calls of an operator. But a trace has each recorded call with its time, so it shows gaps, the peak of
-# memory, and which forward operator made which backward node. Write one for a training step, after some steps to warm up:
+# A table adds up all calls of an operator. A trace has each call with its time, so it shows gaps, the peak of memory, and which
+# operator of the forward pass made which node of the graph that backward runs. Write one for a training step:
 
 # varies: How many events there are depends on the processor.
 
@@ -133,13 +133,13 @@ assert _starts == sorted(_starts, reverse=True)
 # sphinx_gallery_end_ignore
 
 # %%
-# Time runs from left to right. Each gray line goes from an operator to the node that it made; the node runs in backward. The
-# bars without a name are ``aten::t`` and ``TBackward0``. (A path that ends in ``.gz`` makes a compressed file.)
+# Each gray line goes from an operator to the node that it made; the node runs in backward. The bars without a name are
+# ``aten::t`` and ``TBackward0``. (A path that ends in ``.gz`` makes a compressed file.)
 
 # %%
 # What is in the file
 # -------------------
-# The file is JSON. ``traceEvents`` is the list of its events. Most events have their kind in ``cat``:
+# The file is JSON. ``traceEvents`` is the list of events. Most of them have their kind in ``cat``:
 
 # varies: How many operators there are depends on the processor: a product may call others to do its work.
 
@@ -270,10 +270,9 @@ del op, names
 # sphinx_gallery_end_ignore
 
 # %%
-# The number in parentheses is the line where the function ``step`` begins.
-#
-# The three products ``aten::mm`` ran inside ``loss.backward()``, so no layer is around them. But with the private option, each
-# of them has a stack: that of the forward operator that made its node.
+# The number in parentheses is the line where the function ``step`` begins. The three products ``aten::mm`` ran inside
+# ``loss.backward()``, so no layer is around them. With a private option, each has a stack: that of the forward operator that
+# made its node. (The exercise does without the option.)
 
 verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
 options = {"with_stack": True, "experimental_config": verbose}
@@ -292,9 +291,6 @@ _made = [event.stack for event in detailed.events() if event.name == "aten::addm
 assert _stacks == [_made[1], _made[1], _made[0]]
 del event
 # sphinx_gallery_end_ignore
-
-# %%
-# The exercise finds the same without a private option.
 
 # %%
 # The link from forward to backward
@@ -327,14 +323,13 @@ del operator, node, number
 
 # %%
 # Both ends have the same *sequence number*, because autograd counts the nodes that it makes, and the profiler notes the count.
-# ``AccumulateGrad`` belongs to a parameter and lacks such a number, so it has no link. ``aten::linear`` has none either,
-# because the nodes are made by ``aten::t``, the transpose of the weight, and by ``aten::addmm``, which it calls.
+# ``AccumulateGrad`` belongs to a parameter and has no number, so it has no link. ``aten::linear`` has no link either, because
+# the nodes are made by ``aten::t`` and ``aten::addmm``, which it calls.
 
 # %%
 # The peak of memory
 # ------------------
-# A table of sums hides the peak. But in the trace, each allocation and each release is an event, so add them up in the order of
-# time.
+# In the trace, each allocation and each release is an event, so add them up in the order of time, for one device.
 #
 # .. how-measured:: This code draws the sum of the bytes over time, and marks its highest point.
 
@@ -356,6 +351,8 @@ def plot_memory(memory, level):
 # varies: When it happens depends on the machine and its load. The bytes do not.
 
 memory = select_kind(events, "cpu_instant_event")
+memory = [e for e in memory if e["args"]["Device Type"] == 0]  # CPU; CUDA is 1
+memory.sort(key=lambda event: event["ts"])
 level = list(accumulate(event["args"]["Bytes"] for event in memory))
 peak = level.index(max(level))
 moment = {"ts": memory[peak]["ts"], "dur": 0}
@@ -368,7 +365,7 @@ print("running:", find_around(select_kind(events, "cpu_op"), moment)[-1]["name"]
 plot_memory(memory, level)
 
 # sphinx_gallery_start_ignore
-assert all(event["name"] == "[memory]" for event in memory)
+assert all(event["name"] == "[memory]" for event in memory) and len(memory) == 26
 assert max(level) == 403_504 and level[-1] == 76_840
 assert level[-1] == sum(parameter.grad.nbytes for parameter in model.parameters())
 assert [op["name"] for op in find_around(select_kind(events, "cpu_op"), moment)][
@@ -395,14 +392,13 @@ assert 136_200 <= _before[-1] <= 136_210
 
 # %%
 # The model and the input were there before, so they are left out. At the peak, 393,216 bytes are three tensors of the shape of
-# the hidden layer: the result of ReLU, which its node has saved, the gradient that came in, and the gradient that is being
-# computed. At the end only the gradients of the parameters are left.
+# the hidden layer: the saved result of ReLU, the gradient that came in, and the gradient that is being computed. At the end
+# only the gradients of the parameters are left.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Exporting inside the block, or twice.** Without a schedule, the trace is ready when the block has ended. It can be saved
-# once:
+# **Exporting inside the block, or twice.** Without a schedule, the trace is ready when the block has ended. Save it once:
 
 try:
     with profile(activities=cpu) as early:
@@ -446,7 +442,7 @@ assert Path(path + ".txt").stat().st_size == 0
 #
 # .. solution::
 #
-# The product runs inside a node. So the link leads from the node to its forward operator, and around that is the module.
+# The product runs inside a node. The link leads from the node to its forward operator, and around that is the module.
 
 ops = select_kind(stack_events, "cpu_op")
 modules = [call for call in python if call["name"].startswith("nn.Module")]
@@ -466,9 +462,6 @@ folder.cleanup()
 del op, node, operator
 # sphinx_gallery_end_ignore
 assert [layer[-8:] for layer in layers] == ["Linear_1", "Linear_1", "Linear_0"]
-
-# %%
-# The second layer needs two products, for its input and its weight. The first needs one, because ``x`` is data.
 
 # %%
 # See also

@@ -17,7 +17,7 @@ Optimizers: what step() does in SGD, Adam and AdamW
 # %%
 # Where it touches autograd
 # -------------------------
-# The optimizer is given the leaf when it is created. ``backward`` fills ``.grad``, and ``step`` uses it.
+# The optimizer is given the parameter ``w`` when it is created. ``backward`` fills ``.grad``, and ``step`` uses it.
 
 import copy
 
@@ -38,7 +38,7 @@ assert optimizer.param_groups[0]["params"][0] is w
 # sphinx_gallery_end_ignore
 
 # %%
-# Then the step. It writes into ``w``, which raises the version of ``w``:
+# The step writes into ``w``, which raises its version, PyTorch's count of changes in place:
 
 optimizer.step()
 print(f"w = {w.item():.3f}   version of w: {w._version}")
@@ -51,8 +51,8 @@ assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``step`` wrote into ``w`` in place and under ``no_grad``: ``w`` is the same tensor and still a leaf, and its gradient is
-# what it was. The learning rate of ``SGD`` has a default today; :doc:`it used to be required </then-and-now>`.
+# ``step`` wrote under ``no_grad``: ``w`` is still a leaf, a tensor that was not computed, and its gradient is what it was.
+# (The learning rate of ``SGD`` :doc:`used to be required </then-and-now>`.)
 #
 # Because the write is counted, backward notices a step that comes between forward and backward, if the graph saved the
 # parameter. (With :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` on a CPU, it misses the step.)
@@ -85,8 +85,8 @@ for _kind in _kinds:
 # sphinx_gallery_end_ignore
 
 # %%
-# ``step`` skips a parameter whose ``.grad`` is ``None``. A parameter whose gradient is zero can still
-# move, for example by its momentum: see :ref:`gradient accumulation <sphx_glr_gallery_differentiation_accumulation.py>`.
+# ``step`` skips a parameter whose ``.grad`` is ``None``. With a gradient of zero it can still move, for example by its
+# momentum.
 
 # %%
 # SGD by hand: momentum, Nesterov, weight decay
@@ -102,8 +102,7 @@ for _kind in _kinds:
 #
 # Without momentum, :math:`b_t` is :math:`\tilde g_t`. The :math:`\lambda w` is the gradient of a penalty
 # :math:`\frac{\lambda}{2} \lVert w \rVert^2`, added after ``backward`` and after any clipping. With ``dampening``
-# :math:`\tau`, the second term is :math:`(1 - \tau)\, \tilde g_t` from the second step on. So if :math:`\tau = \mu`,
-# :math:`b_t` is a running mean of the gradients instead of a sum. Nesterov refuses it.
+# :math:`\tau`, the second term is :math:`(1 - \tau)\, \tilde g_t` from the second step on.
 
 
 def sgd(w, g, t, state, lr, momentum=0, dampening=0, nesterov=False, weight_decay=0):
@@ -203,17 +202,6 @@ for name, (optimizer_class, rule, options) in RUNS.items():
 
 # sphinx_gallery_start_ignore
 assert torch.equal(paths["momentum"][0], START)
-_mean, _state = 0, {}
-for _t in range(1, 6):  # from a weight of 0 and a rate of 1, the step is -b
-    _step = sgd(0, float(_t), _t, _state, 1, momentum=0.8, dampening=0.8)
-    _mean = _t if _t == 1 else 0.8 * _mean + 0.2 * _t
-    assert abs(_step + _mean) < 1e-12
-_refused = []
-try:
-    SGD([START], lr=1, momentum=0.8, nesterov=True, dampening=0.1)
-except ValueError as error:
-    _refused.append("requires a momentum and zero dampening" in str(error))
-assert _refused == [True]
 _w = START.clone().requires_grad_()
 _optimizer = SGD([_w], lr=0.08)
 for _ in range(40):
@@ -224,9 +212,8 @@ assert torch.allclose(_w, paths["SGD, weight decay"][-1], atol=1e-12)
 # sphinx_gallery_end_ignore
 
 # %%
-# Adam ends at the same place with and without weight decay. In this valley the gradient is proportional to the weight, and so
-# is the decay. So their sum is the same gradient times a constant in each coordinate, and Adam divides constants out. In
-# AdamW the decay acts on its own.
+# Adam ends at the same place with and without weight decay: in this valley the decay only multiplies the gradient by a constant
+# in each coordinate, and Adam divides constants out. In AdamW the decay acts on its own.
 
 # %%
 # The paths through the valley
@@ -314,7 +301,7 @@ for size in (10, 0.1, 0.001):
 # %%
 # What an optimizer keeps
 # -----------------------
-# Momentum and the running means are in ``optimizer.state``, for each parameter that has had a gradient in a step:
+# Momentum and the running means are in ``optimizer.state``, from the first step with a gradient on:
 
 
 for name, optimizer_class, options in (
@@ -343,21 +330,24 @@ assert not any(t.requires_grad for state in states for t in state.values())
 
 # %%
 # Adam keeps two tensors of the size of each parameter, and one number. So parameters, gradients and state are four times the
-# memory of the parameters. Adam creates its state in the first step.
+# memory of the parameters.
 
 # %%
 # Parameter groups: no decay for biases and norms
 # -----------------------------------------------
-# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only. Biases,
-# and the weight of this ``LayerNorm``, have one dimension:
+# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only, without
+# biases and normalization layers:
 
 
 def decay_groups(model, weight_decay):
-    matrices = [p for p in model.parameters() if p.ndim >= 2]
-    vectors = [p for p in model.parameters() if p.ndim < 2]
+    layers = [m for m in model.modules() if isinstance(m, (nn.LayerNorm, nn.RMSNorm))]
+    norms = {p for layer in layers for p in layer.parameters()}  # may be matrices too
+    decay, no_decay = [], []
+    for p in model.parameters():
+        (no_decay if p.ndim < 2 or p in norms else decay).append(p)
     return [
-        {"params": matrices, "weight_decay": weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
+        {"params": decay, "weight_decay": weight_decay},
+        {"params": no_decay, "weight_decay": 0.0},
     ]
 
 
@@ -378,8 +368,16 @@ for _p, _old in _before.items():
 assert sum(len(g["params"]) for g in optimizer.param_groups) == len(names) == 5
 assert [len(g["params"]) for g in optimizer.param_groups] == [2, 3]
 assert [group["lr"] for group in optimizer.param_groups] == [0.01, 0.01]
-for _norm in (nn.BatchNorm2d(3), nn.GroupNorm(1, 3), nn.RMSNorm(3)):
-    assert all(p.ndim == 1 for p in _norm.parameters())
+_norms = nn.BatchNorm2d(3), nn.GroupNorm(1, 3), nn.InstanceNorm1d(3, affine=True)
+_norms += nn.RMSNorm(3), nn.LayerNorm([4, 4]), nn.RMSNorm([2, 3]), nn.LayerNorm([2, 2])
+for _norm in _norms:
+    _decayed, _others = decay_groups(nn.Sequential(_norm, nn.Linear(4, 4)), 0.1)
+    assert [tuple(p.shape) for p in _decayed["params"]] == [(4, 4)]
+    assert len(_others["params"]) == 1 + len(list(_norm.parameters()))
+    assert any(p is _norm.weight for p in _others["params"])
+_tied = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4))
+_tied[1].weight = _tied[0].weight
+assert [len(g["params"]) for g in decay_groups(_tied, 0.1)] == [1, 1]
 _raised = []
 try:
     AdamW([{"params": [model[1].bias]}, {"params": [model[1].bias]}])
@@ -390,14 +388,13 @@ assert _raised == ["some parameters appear in more than one parameter group"]
 
 # %%
 # A group takes the options that it leaves out, such as ``lr``, from the arguments. A parameter in two groups raises *some
-# parameters appear in more than one parameter group*. A parameter in no group stays as it is, without an error: count them.
-# :ref:`Schedulers <sphx_glr_gallery_training_learning_rate_schedules.py>` change ``lr`` in each group.
+# parameters appear in more than one parameter group*. A parameter in no group silently stays as it is: count them.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The optimizer before the parameters.** It holds the tensors that it was given. If you replace parameters of the model
-# later, it still holds the old ones, so the new ones stay as they are, without an error.
+# **The optimizer before the parameters.** If you replace parameters of the model later, the optimizer still holds the old ones,
+# so the new ones silently stay as they are.
 
 
 def train(change):
@@ -467,8 +464,8 @@ assert _raised == ["expected dtype float for `end` but got dtype double"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Changes that write into the parameters are harmless, and so is ``model.double()`` before the first step. After a step of
-# Adam or AdamW, it raises :ref:`expected dtype float for end but got dtype double
+# After ``load`` and after ``model.double()`` the optimizer still holds all parameters. But after a step of Adam, the next step
+# with ``model.double()`` raises :ref:`expected dtype float for end but got dtype double
 # <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer learns. So
 # make the optimizer last.
 #
