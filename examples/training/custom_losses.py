@@ -300,8 +300,7 @@ tabulate_calls()
 # - **AttributeError**: the part is a Python ``float``. **RuntimeError**: it is a tensor without a graph, and the message is
 #   :ref:`element 0 of tensors does not require grad <sphx_glr_gallery_errors_no_grad_fn.py>`.
 # - **Beside another term**, only ``x.numpy()`` raises. Four calls warn, but by default only once in a loop.
-# - **No message, even alone**: ``requires_grad_()`` and ``torch.tensor(..., requires_grad=True)`` start a new graph (proposed
-#   as a fix in `segmentation_models.pytorch#611 <https://github.com/qubvel-org/segmentation_models.pytorch/pull/611>`__). And
+# - **No message, even alone**: ``requires_grad_()`` and ``torch.tensor(..., requires_grad=True)`` start a new graph. And
 #   :ref:`the slope of round is 0 <sphx_glr_gallery_practice_argmax_round_and_sampling.py>`.
 # - **A choice among values keeps a gradient**: ``x[i]``, ``max`` and ``if`` pass it to the value that they picked.
 
@@ -373,7 +372,7 @@ assert not examine(lambda p, t: (p - t).abs().max().item())["requires_grad"]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``gradcheck`` finds both cut parts, but accepts the losses with jumps: between these, the slope is 0.
+# ``gradcheck`` finds both cut parts, but accepts the losses with jumps.
 #
 # **Examine each term alone as well**: an ``argmax`` beside ``bakery_loss`` passes all five tests, but alone it fails the
 # first.
@@ -381,7 +380,7 @@ assert not examine(lambda p, t: (p - t).abs().max().item())["requires_grad"]
 # %%
 # mean, sum or none
 # -----------------
-# The reduction sets the size of the gradient. Take a loss in which all samples are equal:
+# The reduction sets the size of the gradient. All samples are equal:
 
 w = torch.tensor(0.0, requires_grad=True)
 for size in (8, 64):
