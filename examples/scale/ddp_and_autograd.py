@@ -642,10 +642,15 @@ def _collectives(rank):
         dist.all_reduce(total)
         total.sum().backward()
     found.append([str(w.message) for w in caught])
-    return found
+    parts = [torch.zeros(2), torch.zeros(2)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.all_gather(parts, leaf * (rank + 1))
+    return [*found, any(part.requires_grad for part in parts)]
 
 
-for (_warned,) in run_in_two_processes(_collectives):
+for _warned, _recorded in run_in_two_processes(_collectives):
+    assert not _recorded
     assert len(_warned) == 1 and "an autograd kernel was not registered" in _warned[0]
 
 
@@ -974,8 +979,6 @@ for _said, _sent in run_in_two_processes(_refused):
 # sphinx_gallery_end_ignore
 
 # %%
-
-# %%
 # What people get wrong
 # ---------------------
 # **Reading gradients in a hook.** Your own hook sees the gradient of its process, with ``register_hook`` and with
@@ -988,8 +991,8 @@ for _said, _sent in run_in_two_processes(_refused):
 # **Taking BatchNorm for shared.** It has different running statistics in each process, until the next forward copies those of
 # process 0. A checkpoint has those of the process that wrote it.
 #
-# **Calling dist.all_reduce inside the loss.** It writes into its argument, and has no derivative. For a log, reduce
-# ``loss.detach().clone()`` (the sum; divide it for the mean).
+# **Calling dist.all_reduce or dist.all_gather inside the loss.** They have no derivative, and ``all_reduce`` writes into its
+# argument. For a log, reduce ``loss.detach().clone()`` (the sum; divide it for the mean).
 #
 # By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
 # <sphx_glr_gallery_errors_ddp_finished_reduction.py>`, also for *marked as ready twice*.
