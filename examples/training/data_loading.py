@@ -266,6 +266,16 @@ numbers_of_workers = pd.DataFrame(columns).map("{:.4f}".format)
 import multiprocessing
 from os.path import exists as _exists
 
+_labels = [torch.tensor([2, 0, 1]), torch.tensor([1])]
+_labels = pad_sequence(_labels, batch_first=True, padding_value=-100)
+_scores = torch.arange(18.0).reshape(2, 3, 3).sin()
+assert torch.allclose(
+    torch.nn.functional.cross_entropy(_scores.mT, _labels),
+    torch.nn.functional.cross_entropy(
+        _scores[_labels != -100], torch.tensor([2, 0, 1, 1])
+    ),
+)
+
 _rows = pd.DataFrame(columns).to_numpy().tolist()
 assert [len(set(_row)) for _row in _rows] == [4, 4, 4, 1, 1]
 assert list(columns)[:2] == ["epoch 1, worker 0", "epoch 1, worker 1"]
@@ -465,8 +475,8 @@ assert not multiprocessing.active_children()
 tabulate_epochs()
 
 # %%
-# The processes keep their copies of the dataset, so they miss a change that the program makes after the first epoch: all three
-# epochs show ``epoch`` 1. And ``worker_init_fn`` runs once in each worker.
+# The processes keep their copies of the dataset, so they miss a later change of ``epoch``: all three epochs show 1. And
+# ``worker_init_fn`` runs once in each worker.
 
 # %%
 # ``prefetch_factor``: how far the workers run ahead
