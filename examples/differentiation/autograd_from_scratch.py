@@ -321,7 +321,7 @@ class Tensor:
     made = 0
 
     def __init__(self, data, inputs=(), local=lambda g: ()):
-        self.data, self.inputs, self.local = np.asarray(data, float), inputs, local
+        self.data, self.inputs, self.local = np.array(data, float), inputs, local
         Tensor.made += 1
         self.number, self.grad = Tensor.made, None
 
