@@ -27,8 +27,8 @@ The loss does not decrease: what to check, in order
 # %%
 # The loss stays where it is
 # --------------------------
-# You fine-tune a network: the body is frozen, and the head is new. But the loss stays where it is, without an error. The five
-# steps below find the mistake. The code with the mistake, on random weights and data in place of yours:
+# You fine-tune a network: the body is frozen, and the head is new. But the loss stays where it is, without an error. Five steps
+# find the mistake. This is the code with the mistake, on random data:
 
 import math
 
@@ -163,10 +163,10 @@ torch.testing.assert_close(
 # sphinx_gallery_end_ignore
 
 # %%
-# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5, with weights that stay the same. If the mean is
-# over 100, the scores are large, so look at the scale of the inputs and of the last layer. An exact 0, printed as -0.00, often
-# means that there is nothing to choose, because with one output, softmax is 1. For the squared error, compare with the variance
-# of each target, which is the loss of predicting its mean. Targets far from 0 give more, so scale them.
+# A small batch varies: the broken loss in the left panel is from 1.5 to 2.5. If the mean is over 100, the scores are large, so
+# look at the scale of the inputs and of the last layer. An exact 0, printed as -0.00, often means that there is nothing to
+# choose: with one output, softmax is 1. For the squared error, compare with the variance of each target, which is the loss of
+# predicting its mean.
 #
 # A first loss near :math:`\log 5` proves little: with softmax before ``cross_entropy``, it is near :math:`\log 5` too.
 
@@ -193,10 +193,9 @@ assert fit(_model, _optimizer, [(x, _shuffled)] * 200)[-1] < 0.02
 
 # %%
 # - **It falls to almost zero,** from a first loss as in step 1. Then this batch can be learned, so look at the data, the
-#   labels, the learning rate over time, and at what you turned off. (Wrong labels can pass: the corrected model also learns
-#   this batch with each label replaced by a wrong one.)
-# - **It falls, slowly.** Take more steps or a larger rate. With ``SGD`` in place of Adam, the corrected model is at 0.13 after
-#   these 200 steps, but still falling.
+#   labels, the learning rate over time, and at what you turned off. (Even wrong labels can be learned by heart.)
+# - **It falls, slowly.** Take more steps or a larger rate. With ``SGD``, the corrected model is at 0.13 after these 200 steps,
+#   and still falling.
 # - **It stops, or it stays the same.** With label smoothing or soft targets, zero is out of reach. Otherwise, suspect the code,
 #   and go on with the same batch.
 
@@ -242,10 +241,7 @@ for _name in ("1.weight", "1.bias"):
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``model.zero_grad()``, because ``optimizer.zero_grad()`` clears only the gradients of the parameters that the optimizer
-# has.
-#
-# The frozen body has no gradient. The head has a gradient, but stands still. What that means:
+# Use ``model.zero_grad()``: ``optimizer.zero_grad()`` clears only the parameters that the optimizer has.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -268,8 +264,7 @@ for _name in ("1.weight", "1.bias"):
 #      - the parameter was exactly 0 before, as some biases are; otherwise, :ref:`look for a NaN
 #        <sphx_glr_gallery_debugging_finding_nans.py>`
 #
-# If a layer is missing in the list, it may be in a Python list: put it into ``nn.ModuleList`` instead. (A tied weight is listed
-# once, under its first name.)
+# If a layer is missing in the list, it may be in a Python list: put it into ``nn.ModuleList`` instead.
 #
 # The head is a case of the third row. So compare the optimizer's parameters with those of the model:
 
@@ -386,8 +381,8 @@ for (_, _moved), (_, _small) in zip(
 # sphinx_gallery_end_ignore
 
 # %%
-# A common rule of thumb for ``moved`` is ``1e-3``. But in its first step, Adam changes a number by about ``lr``, so ``1e-2`` in
-# this case, unless its gradient is tiny (below about ``1e-7``).
+# A common rule of thumb for ``moved`` is ``1e-3``. But in its first step, Adam changes most numbers by about ``lr``, so
+# ``1e-2`` in this case.
 #
 # **Do steps 3 and 4 even if step 2 succeeds.** Suppose that the body learns too. Then it learns to serve a head that stands
 # still, so the batch test succeeds:
@@ -426,15 +421,14 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
     # sphinx_gallery_end_ignore
 
 # %%
-# With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million, but 16 samples are so
-# easy that with Adam even this run ends near 0. So take a rate with which the loss falls at once, then go back to changing
-# batches.
+# With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million, though even this run ends
+# near 0. Take a rate with which the loss falls at once, then go back to changing batches.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times. Each time, the next batch is
-# easier for the same weights.
+# **Judging by changing batches.** The broken loss in the left panel goes down more than 80 times, whenever the next batch is
+# easier.
 #
 # **Changing the learning rate first.** It is one number, so people try it first. But in the broken code it changes nothing. The
 # last loss on the one batch:
@@ -448,9 +442,6 @@ for lr in (1e-4, 1e-2, 1.0):
 for _lr in (0.0, 1e-7, 1e3):
     assert {*fit(*fine_tune(_lr), one[:5])} == {last}
 # sphinx_gallery_end_ignore
-
-# %%
-# So the learning rate is the last of the five steps.
 
 # %%
 # Exercise

@@ -13,7 +13,7 @@ Autograd from scratch in 60 lines of Python
 # %%
 # What is there to build?
 # -----------------------
-# You write a formula for the loss and call ``loss.backward()``. Then ``w`` and ``b`` have gradients. Where do they come from?
+# You write a formula for the loss and call ``loss.backward()``. Where do the gradients of ``w`` and ``b`` come from?
 
 import torch
 
@@ -78,7 +78,7 @@ assert loss.inputs == (h, h) and h.inputs[1] is b and product.inputs == (w, x)
 # sphinx_gallery_end_ignore
 
 # %%
-# This is already the graph of the figure, with the constant ``x`` as a third leaf. But it is not enough to compute gradients:
+# This is already the graph of the figure. But it is not enough to compute gradients:
 
 two = Value(2.0)
 for result in (two + two, two * two):
@@ -90,7 +90,7 @@ assert (two + two).inputs == (two * two).inputs == (two, two)
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum and the product left the same record, and their derivatives differ. So the record must also say *how* to get them.
+# Both left the same record, but their derivatives differ. So record the derivative, too.
 
 # %%
 # Step 2: record the derivative, and walk
@@ -127,7 +127,7 @@ print(f"w.grad = {w.grad:g}, b.grad = {b.grad:g}")
 assert (w.grad, b.grad) == (8, 4)
 
 # %%
-# These are PyTorch's numbers. This ``backward`` follows each path from the loss to a leaf, and that is what makes it slow:
+# These are PyTorch's numbers. But this ``backward`` follows each path from the loss to a leaf, which is slow:
 
 x = Value(1.0)
 y = x
@@ -155,15 +155,15 @@ assert _calls.count(_x) == _x.grad == 32
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is right. But it is a sum of 65,536 ones, with one call of ``x.backward`` for each.
+# The gradient is right, but it took 65,536 calls of ``x.backward``.
 
 # %%
 # Step 3: the last recorded value goes first
 # ------------------------------------------
-# The cure is to visit each value only once. But a value must wait until all its uses in this loss have sent their part. Number
-# the values as they are made. A result is made after its inputs, so it has a higher number. Of the values that wait, take the
-# one with the highest number: its uses in this loss have all had their turn. (Such an order is called *topological*.) ``class
-# Value(Value)`` extends the class of step 2, so you see only what changes.
+# The cure is to visit each value only once. But a value must wait until all its uses in this loss have sent their part. So
+# number the values as they are made. A result is made after its inputs, and gets a higher number. Take the waiting value with
+# the highest number: its uses have all had their turn. (Such an order is called *topological*.) ``class Value(Value)`` extends
+# the class of step 2.
 
 
 class Value(Value):
@@ -218,8 +218,8 @@ assert _visits(y) == 3 * 1000 + 1 and _visits(h + h * h) == 5
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are right, with one visit for each value. A second loss breaks it. Let :math:`h^2` and :math:`2h` share ``h``, which is
-# 2. Their derivatives are 4 and 2, so ``w.grad`` should be :math:`(4 + 2) \cdot 2 = 12`.
+# Both are right. A second loss breaks it. Let :math:`h^2` and :math:`2h` share ``h``, which is 2. Their derivatives are 4 and
+# 2, so ``w.grad`` should be :math:`(4 + 2) \cdot 2 = 12`.
 
 w, b, x = Value(3.0), Value(-4.0), Value(2.0)
 h = w * x + b
@@ -237,7 +237,7 @@ assert (
 # Step 4: only leaves keep a gradient
 # -----------------------------------
 # The 4 of the first walk was still in ``h`` and in the product, and the second walk sent it back again. What is on its way
-# belongs to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``. That is PyTorch's default too.
+# belongs to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``, as in PyTorch.
 
 
 class Value(Value):
@@ -301,8 +301,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# ``scale`` has two numbers, and its gradient has eight: broadcasting used each number four times. The gradients of these uses
-# must be added.
+# ``scale`` has two numbers, and its gradient has eight: broadcasting used each number four times. Add these four.
 
 # %%
 # The whole engine
@@ -322,7 +321,7 @@ class Tensor:
     made = 0
 
     def __init__(self, data, inputs=(), local=lambda g: ()):
-        self.data, self.inputs, self.local = np.asarray(data, float), inputs, local
+        self.data, self.inputs, self.local = np.array(data, float), inputs, local
         Tensor.made += 1
         self.number, self.grad = Tensor.made, None
 
@@ -555,10 +554,9 @@ assert _before > 2 and _after < 0.2 and (np.diff(losses) < 0).all()
 # %%
 # What PyTorch does in addition
 # -----------------------------
-# A ``grad_fn`` does the work of ``local``. PyTorch also skips tensors that require no gradient, frees what it saved, keeps
-# waiting nodes in a heap (``max`` looks at all of them), and checks for in-place writes. The ``local`` of a product keeps the
-# arrays of its factors. If you change such an array before backward, the gradient of the other factor can be wrong, without an
-# error:
+# A ``grad_fn`` does the work of ``local``. PyTorch also skips tensors that require no gradient, frees what it saved, and checks
+# for in-place writes. The ``local`` of a product keeps the arrays of its factors. If you change such an array before backward,
+# the gradient of the other factor can be wrong, without an error:
 
 ours = Tensor([1.0, 2.0])
 result = (ours * ours).sum()
@@ -614,8 +612,6 @@ assert raised[0].startswith(
 # %%
 # What people get wrong
 # ---------------------
-# Two mistakes in such a walk give a wrong gradient and no error.
-#
 # **Visiting in the order of discovery.** A list of the values found so far, each visited once:
 
 
@@ -673,8 +669,8 @@ assert x.grad == 3
 #
 # .. solution::
 #
-# The gradients. Let ``local`` compute with the inputs themselves instead of their ``data``. Then the walk is recorded too, so
-# you can walk back over that record. In PyTorch, ``create_graph=True`` does this.
+# The gradients. Let ``local`` compute with the inputs themselves instead of their ``data``. Then the walk is recorded too. In
+# PyTorch, ``create_graph=True`` does this.
 
 
 class Value(Value):

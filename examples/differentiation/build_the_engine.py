@@ -13,8 +13,8 @@ How loss.backward() works: walk the graph
 # %%
 # Call one node by hand
 # ---------------------
-# In ``loss.backward()``, PyTorch walks over the graph that it recorded. To see how, do the walk yourself, on PyTorch's own
-# nodes. In this example ``D`` is used twice, by ``E`` and by ``F``.
+# In ``loss.backward()``, PyTorch walks over the graph that it recorded. To see how, do the walk yourself. In this example ``D``
+# is used twice, by ``E`` and by ``F``.
 
 import torch
 
@@ -66,7 +66,7 @@ del tensor
 
 # %%
 # For ``E = C * D`` the node returns the value of ``D``, which is the gradient for ``C``, and the value of ``C``, which is the
-# gradient for ``D``. (This call is missing in PyTorch's reference. Use it to learn, and ``torch.autograd.grad`` in programs.)
+# gradient for ``D``. (In programs, use ``torch.autograd.grad`` instead of this call.)
 
 # %%
 # Version 1: a queue
@@ -97,7 +97,7 @@ print("PyTorch:", [gradient.item() for gradient in expected])
 assert (found[A], found[B]) == expected == (24, 40)
 
 # %%
-# Both gradients are right. But this walk fails for other graphs. A linear layer shows the first problem:
+# Both gradients are right. But a linear layer shows the first problem:
 
 from torch import nn
 
@@ -190,8 +190,7 @@ assert raised[1:] == ["expected 2 arguments, got 1 instead"]
 # Version 4: operations with several results
 # ------------------------------------------
 # ``chunk`` has two results and one node. So that node takes two gradients, one for each result. An edge has a second part,
-# which was left out until now: the number of the result. In the call below, the gradient goes to that place, and the other
-# place gets ``None``.
+# which was left out until now: the number of the result. The gradient goes to that place, and the other place gets ``None``.
 
 
 def walk_4(root):
@@ -227,8 +226,7 @@ assert found[layer.weight].requires_grad and not expected.requires_grad
 # %%
 # Version 5: do not record the walk
 # ---------------------------------
-# The node of ``left * right`` computes with the saved ``left`` and ``right``, which require grad. So the walk was recorded
-# too. ``no_grad`` prevents that:
+# The node of ``left * right`` computes with tensors that require grad, so the walk was recorded too. ``no_grad`` prevents that:
 
 walk_5 = torch.no_grad()(walk_4)
 found = walk_5(product)
@@ -486,8 +484,7 @@ for _model in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once. (The two engines
-# can add in different orders, so the last digits can differ.)
+# On 50 random graphs, the gradients agree to twelve digits, and each node of an operation is called once.
 
 nodes, called = compare_random_graphs(50)
 print("nodes:", nodes, "  calls:", called)
@@ -514,8 +511,8 @@ for _shape in (), (3,), (0,), (2, 1):
 # sphinx_gallery_end_ignore
 
 # %%
-# PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, runs hooks, and runs custom Functions. Of the
-# nodes that are ready, it takes the one that was recorded last. It also converts dtypes.
+# PyTorch's engine does more. It frees what the nodes saved, adds to ``.grad``, converts dtypes, and runs hooks and custom
+# Functions.
 
 # %%
 # What people get wrong

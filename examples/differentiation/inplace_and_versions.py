@@ -6,15 +6,14 @@ In-place operations: version counters, silent errors
 
    Backward reads values that the forward pass saved. If you overwrite one of them, ``backward()`` usually raises *modified by
    an inplace operation*. The usual cure is to leave out the underscore: ``y = y + 1`` instead of ``y.add_(1)`` or ``y += 1``.
-   Writes through ``.data``, NumPy or a fused optimizer are not counted. So after such a write the gradient can be silently
-   wrong.
+   Writes through ``.data``, NumPy or a fused optimizer (``fused=True``) are not noticed, so the gradient can be silently wrong.
 """
 
 # %%
 # The problem: the same write is harmless here and fatal there
 # ------------------------------------------------------------
-# You add 1 to an activation in place, to save memory. After ``log`` it works, but after ``exp`` it raises, because the nodes
-# saved different things in the forward pass:
+# You add 1 to an activation in place, to save memory. After ``log`` it works, but after ``exp`` it raises, because their
+# *nodes*, the backward steps that autograd recorded, saved different things:
 
 import torch
 from torch import nn
@@ -56,8 +55,7 @@ assert "is at version 1; expected version 0 instead" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of ``log``, :math:`1/x`, is right. The write to ``y`` destroyed the value that the backward of ``exp`` reads. The
-# error comes later, from ``backward()``.
+# The gradient of ``log`` is right. The write to ``y`` destroyed the value that the backward of ``exp`` reads.
 
 # %%
 # How to read the message
@@ -207,9 +205,9 @@ assert torch.autograd.gradcheck(fixed, double)
 # - No operation: the tensor is a leaf, such as a parameter or a constant.
 
 # %%
-# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed.
-# Your last line in it, ``out = gate * x``, is the one that *saved* the value. To find the write, print ``gate._version`` after
-# each call, and see where it grows. (Inside ``vmap`` it can stay 0.)
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` adds the forward stack of the node that failed. Your
+# last line in it, ``out = gate * x``, is the one that *saved* the value. To find the write, print ``gate._version`` after each
+# call, and see where it grows.
 
 # %%
 # Why: each tensor counts its writes
@@ -218,7 +216,7 @@ assert torch.autograd.gradcheck(fixed, double)
 # to it. A node keeps the version of what it saves, and compares when backward reads it. Inside ``saved_tensors_hooks`` or
 # ``save_on_cpu`` it skips the comparison.
 #
-# Tensors that share memory can have separate counters. The table has eight names for the memory of ``t``, or for a copy.
+# Tensors that share memory can have separate counters:
 #
 # .. how-measured:: For each name, this code makes a new tensor, writes through the name, and reads the counter.
 
@@ -264,18 +262,6 @@ counts.append(t._version)
 torch.exp(torch.zeros(3), out=t)
 counts.append(t._version)
 assert counts == [0, 1, 2, 3, 4]
-seen = []
-
-
-def _written_in_vmap(row):
-    row = row.exp()
-    row.add_(1)
-    seen.append(row._version)
-    return row
-
-
-torch.vmap(_written_in_vmap)(torch.zeros(2, 3))
-assert seen == [0]
 
 for _hooks in (
     torch.autograd.graph.save_on_cpu(),
@@ -292,8 +278,7 @@ assert _table["t._version"].tolist() == [1] * 4 + [0] * 4
 tabulate_writes()
 
 # %%
-# The two views and the result of ``detach()`` share the counter of ``t``. The clone has its own memory. Writes through the last
-# three change ``t``, but its counter stays.
+# Views and ``detach()`` share the counter of ``t``. The clone has its own memory.
 #
 # Because views share a counter, a write to one row makes the other rows look changed, too: see
 # :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`.
@@ -332,8 +317,8 @@ def assign_data(x):  # a parameter replaced between forward and backward
 
 # %%
 # So compare *values*. The hook ``keep_copy`` copies each saved tensor that it gets, and ``unchanged`` compares with the copy
-# when backward reads the tensor. Use them in a test, since copies need memory. An alarm can be false: for a saved ``nan``, or
-# for the running statistics that ``nn.BatchNorm1d`` saves, then updates, in training mode.
+# when backward reads the tensor. Use them in a test, since copies need memory. An alarm can be false: for a saved
+# ``nan``, or for the running statistics of ``nn.BatchNorm1d`` in training.
 
 
 def numbers(t):
@@ -386,26 +371,6 @@ def tabulate_silent_writes():
 # Without the hooks, each of the four rows has a wrong gradient and no error:
 
 # sphinx_gallery_start_ignore
-
-
-class _Attribute(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.result = torch.exp(x)
-        return ctx.result.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * ctx.result
-
-
-_x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
-with saved_tensors_hooks(keep_copy, unchanged):
-    _loss = _Attribute.apply(_x)
-    _loss.grad_fn.result.zero_()
-    _loss.sum().backward()
-assert not _x.grad.any()
-
 _table = tabulate_silent_writes()
 assert _table["what the assert says"].str.contains(" became ").all()
 assert _table["x.grad"].tolist() == [
@@ -529,8 +494,8 @@ tabulate_silent_writes()
 # - ``torch.tensor(buffer)``, which copies, instead of ``torch.from_numpy(buffer)``, which shares.
 # - ``with torch.no_grad(): x.zero_()`` for a change of a parameter. It is counted, so ``assign_data`` raises with it.
 #
-# The hooks also catch the step of a fused optimizer. They miss an attribute of a custom Function's ``ctx``. And they miss what
-# is saved inside ``checkpoint(..., use_reentrant=False)`` or ``save_on_cpu``, because these two install their own hooks.
+# The hooks also catch the step of a fused optimizer. They miss what is saved inside ``checkpoint(..., use_reentrant=False)`` or
+# ``save_on_cpu``.
 
 # %%
 # A tool that repairs some writes
@@ -603,8 +568,7 @@ assert re.search(r"output 0 of AsStrided(Backward0)?, ", message)
 # sphinx_gallery_end_ignore
 
 # %%
-# A view was saved: ``[2, 1]`` is the shape of the critic's weight, transposed. Its initialization was the first write, the step
-# the second. Compute the generator's loss after the step:
+# A view was saved: ``[2, 1]`` is the shape of the critic's weight, transposed. Compute the generator's loss after the step:
 
 generator_loss = -critic(fake).mean()
 generator_loss.backward()

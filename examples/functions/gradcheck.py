@@ -20,8 +20,8 @@ gradcheck: test a custom backward
 # %%
 # The problem: a wrong formula raises no error
 # --------------------------------------------
-# The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. The Function below saves its input, but the formula needs
-# the output. Autograd uses the wrong result anyway. The last line is the slope between two nearby points:
+# The derivative of the sigmoid :math:`s` is :math:`s \, (1 - s)`. The Function below saves its input, but the formula needs the
+# output. Autograd uses the wrong result anyway. The last line of output is the slope between two nearby points:
 
 import textwrap
 import warnings
@@ -88,8 +88,8 @@ assert _rows == 2  # two inputs, three outputs
 # sphinx_gallery_end_ignore
 
 # %%
-# Row *i*, column *j* is the derivative of output *j* with respect to input *i*: the transpose of the usual Jacobian. The
-# numerical one is right. Both have the same zeros, but the other numbers differ, so the formula is wrong. The fix:
+# A *Jacobian* is the table of all these slopes: row *i*, column *j* is the derivative of output *j* with respect to input *i*.
+# The numerical one is right. The formula is wrong. The fix:
 
 
 class Sigmoid(WrongSigmoid):
@@ -179,8 +179,7 @@ assert not _said(_Noisy.apply, x, nondet_tol=1e-6)
 # Why float64: rounding against truncation
 # ----------------------------------------
 # The smallest step is not the best. With a large step, the slope of the line through the two points differs from that of the
-# curve (*truncation*): ten times the step means about a hundred times the error. With a small step, a rounding error is divided
-# by a tiny number: a tenth of the step, about ten times the error.
+# curve (*truncation*). With a small step, a rounding error is divided by a tiny number.
 #
 # ``mean_error`` compares the slope at 81 points with the formula:
 
@@ -257,8 +256,8 @@ assert ((_slope - exact).abs() > 1e-5 + 1e-3 * exact).any()
 # sphinx_gallery_end_ignore
 
 # %%
-# At the default step, the mean error of ``float64`` is more than 10,000 times below what ``gradcheck`` allows for this
-# function. That of ``float32`` is more than 50 times above it.
+# At the default step, the mean error of ``float64`` is far below what ``gradcheck`` allows, and that of ``float32`` is more
+# than 50 times above it.
 
 # %%
 # ``fast_mode`` for large inputs
@@ -336,9 +335,8 @@ assert _met[0].std(0).max() > 0
 tabulate_calls(Sigmoid, WrongSigmoid, LastTooLarge)
 
 # %%
-# ``WrongSigmoid`` is wrong at all 100 numbers, and both modes catch it. The single number of the fast mode is a weighted sum
-# over all entries. In that sum, the one wrong entry of ``LastTooLarge`` is too small to see. Running the check again does not
-# help, because the direction is the same each time. So test corner cases with small inputs and the full check.
+# The single number of the fast mode is a weighted sum over all entries. In that sum, the one wrong entry of ``LastTooLarge`` is
+# too small to see, and the direction is the same each time. So test corner cases with small inputs and the full check.
 
 # %%
 # What people get wrong
@@ -403,8 +401,8 @@ assert not passed and gradcheck(LeakyRelu.apply, inputs.detach().abs().requires_
 # Take numbers from each branch, but none at the kink, where :ref:`there is no derivative
 # <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or closer to it than ``eps``.
 #
-# **Expecting a check of a module's parameters.** ``gradcheck`` compares only the gradients of the inputs that you pass, if they
-# require grad. This weight gets a wrong gradient. So pass it as an input, with ``torch.func.functional_call``.
+# **Expecting a check of a module's parameters.** ``gradcheck`` compares only the gradients of the inputs that you pass. This
+# weight gets a wrong gradient, so pass it as an input, with ``torch.func.functional_call``.
 
 
 class WrongWeight(torch.nn.Module):
@@ -446,7 +444,7 @@ for _at, _passes in (
 
 # %%
 # **A forward that draws random numbers.** Two evaluations use different draws, and their difference is divided by a tiny step.
-# So very large numbers are a sign of this:
+# That gives very large numbers:
 
 torch.manual_seed(1)
 try:

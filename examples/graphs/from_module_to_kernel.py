@@ -73,7 +73,7 @@ assert message.endswith("expected, got builtin_function_or_method")
 # sphinx_gallery_end_ignore
 
 # %%
-# You can start at each of the first three steps. The values are the same, and so is the name of the node:
+# The first three steps have the same values, and the same node:
 
 x = torch.tensor([-1.0, 2.0], requires_grad=True)
 for relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
@@ -93,7 +93,7 @@ for _relu in (nn.ReLU(), F.relu, torch.relu, torch.ops.aten.relu.default):
 # %%
 # Watch a model call its operators
 # --------------------------------
-# A ``TorchDispatchMode`` sees the operators that autograd passes on. This mode notes their names:
+# A ``TorchDispatchMode`` sees the operators that autograd passes on. This one notes their names:
 
 
 class Operators(TorchDispatchMode):
@@ -179,9 +179,8 @@ assert ("TBackward0", "t") in _order  # the operator of forward, once more
 # sphinx_gallery_end_ignore
 
 # %%
-# The mode saw two operators of ``nn.Linear``, ``t`` and ``addmm``, and the figure has two nodes for them. The ``detach`` after
-# ``relu`` belongs to autograd: the node saves the result, without its history. In backward, nodes call operators too:
-# ``ReluBackward0`` calls ``threshold_backward``, and ``AddmmBackward0`` calls ``mm`` for the gradient of the weight.
+# ``nn.Linear`` runs two operators, ``t`` and ``addmm``, and leaves two nodes. The ``detach`` after ``relu`` belongs to
+# autograd, which saves the result. In backward, nodes call operators too: ``ReluBackward0`` calls ``threshold_backward``.
 
 # %%
 # Where the derivative is written
@@ -229,9 +228,8 @@ assert "CompositeImplicitAutograd: linear" in _linear
 
 # %%
 # This is the entry of ``relu`` in the list of operators. Under ``dispatch`` it has kinds of tensors, and the name of the C++
-# function for each. One function ``relu`` is for CPU and CUDA, and in PyTorch 2.15 for MPS and XPU, too; sparse and quantized
-# tensors have others. Search the repository's folder ``aten/src/ATen/native`` for ``Tensor relu(``: the hit in
-# ``Activation.cpp`` is the code.
+# function for each: ``relu`` for CPU and CUDA. Search the repository's folder ``aten/src/ATen/native`` for ``Tensor relu(``:
+# the hit in ``Activation.cpp`` is the code.
 #
 # The entry of ``linear`` says ``CompositeImplicitAutograd``: its C++ function calls other operators, and autograd records
 # those. That is why the figure has no ``LinearBackward0``.
@@ -291,18 +289,7 @@ assert _inner["ReluBackward0"] == ["aten::threshold_backward"]
 with Operators() as _relu_only:
     torch.relu(x)
 assert "clamp_min" not in _relu_only.names
-_raised = []
-try:
-    torch.relu(torch.ones(2, dtype=torch.complex64))
-except NotImplementedError as error:
-    _raised.append(str(error))
-assert _raised == ["clamp is not supported for complex types"]
-assert torch.relu(torch.ones(2, dtype=torch.complex64, device="meta")).is_complex()
 # sphinx_gallery_end_ignore
-
-# %%
-# That also explains an error message: on a CPU, ``torch.relu`` of a complex tensor says *clamp is not supported for complex
-# types*.
 
 # %%
 # What people get wrong
