@@ -321,8 +321,8 @@ del row
 # %%
 # What people get wrong
 # ---------------------
-# .. how-measured:: This function runs ten steps under a schedule. It prints how often ``on_trace_ready`` was called, and how
-#    many calls of ``aten::linear`` the profiler has afterwards. A recorded step has two.
+# .. how-measured:: This function runs ten steps under a schedule. It prints how often on_trace_ready was called, and how
+#    many calls of aten::linear the profiler has afterwards. A recorded step has two.
 
 outcomes = []
 
