@@ -107,6 +107,8 @@ _own_scripts = {
     "graph_live.js": r"\bgraph-whose\b",
     "memory_cells.js": r"\bmemory-cells\b",
     "predict.js": '<form class="predict',
+    "calculator.js": '<form class="calculator',
+    "learning_path.js": "",
     "link_previews.js": "",
     "copy_page.js": "",
 }

@@ -7,6 +7,8 @@
     is the message of an error that this build cannot raise, as somebody published it.
 ``.. memory-cells::``
     is a tensor beside the memory that it reads, for a reader to transpose, slice, expand and view.
+``.. calculator::``
+    is a form for a function of the page's script.
 ``.. proof::``
     says in numbers what the site rests on. All are counted by the build.
 
@@ -24,6 +26,9 @@ The others are not written by authors, but by the code that runs the examples:
 
 from __future__ import annotations
 
+import ast
+from contextlib import suppress
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -35,6 +40,7 @@ from pygments.token import Generic, Text
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .build_facts import count_checks, get_torch_version
@@ -42,6 +48,8 @@ from .operators import read_operators
 from .page_store import ListingPages, connect_for_pages, enable_stores
 from .pages import ERRORS
 from .toolbox import json_for_script, link_to
+
+logger = logging.getLogger(__name__)
 
 #: The classes by which the style sheet and other features know a box.
 IN_SHORT, QUOTED = "in-short", "quoted-message"
@@ -318,7 +326,121 @@ class MemoryCells(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
+# -- A function as a form -------------------------------------------------------------------------
+
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_GIB = 2**30
+
+
+class Calculator(SphinxDirective):
+    """``.. calculator:: FUNCTION``: a form for a function of the page's script that returns bytes, by part.
+
+    Each parameter has a default. Each line is a name and an expression with names, numbers, ``+ - * /``, ``max()`` and values
+    of constant tables; the last one returns a dict, whose last value is shown in bold. The build computes the first result.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        script = f"{self.env.docname}.py"
+        self.env.note_dependency(script)
+        try:
+            form = make_calculator(Path(self.env.srcdir, script).read_text(encoding="utf-8"), self.arguments[0])
+        except SyntaxError as error:
+            place = f"{script.replace('gallery', 'examples', 1)}:{error.lineno}"
+            logger.error("calculator: %s", error.msg, location=place)
+            return []
+        return [nodes.raw("", form, format="html")]
+
+
+def make_calculator(script: str, name: str) -> str:
+    """The form as HTML, with the function as data for ``conf/static/calculator.js``.
+
+    :raises SyntaxError: if the function cannot be computed in the browser; with the line.
+    """
+    defined = {}
+    for node in ast.parse(script).body:
+        if isinstance(node, ast.FunctionDef):
+            defined[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            defined[node.targets[0].id] = node
+    function = defined.get(name)
+    if not isinstance(function, ast.FunctionDef):
+        raise SyntaxError(f"the script has no function {name}", (None, 1, None, None))
+    arguments = [argument.arg for argument in function.args.args]
+    if len(arguments) != len(function.args.defaults):
+        raise _refuse(function, "a parameter without a default")
+    used = dict.fromkeys(node.id for node in ast.walk(function) if isinstance(node, ast.Name))
+    tables = [defined[one] for one in used if isinstance(defined.get(one), ast.Assign)]
+    *lines, last = [*tables, *function.body[ast.get_docstring(function) is not None :]]
+    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Dict)):
+        raise _refuse(last, "a last line that returns no dict")
+    said = {
+        "lines": [_read_line(line) for line in lines],
+        "result": [_read_expression(value) for value in last.value.values],
+    }
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module([*tables, function], []), name, "exec"), names)
+    choices = {
+        node.slice.id: eval(ast.unparse(node.value), names)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)
+    }
+    defaults = map(ast.literal_eval, function.args.defaults)
+    fields = "".join(
+        f"<label>{key} {_make_field(key, value, choices.get(key, ()))}</label>"
+        for key, value in zip(arguments, defaults, strict=True)
+    )
+    shown = [(part, f"{number / _GIB:.2f}") for part, number in names[name]().items()]
+    rows = [f'<tr><th scope="row">{escape(part)}</th><td>{number}</td></tr>' for part, number in shown[:-1]]
+    part, number = shown[-1]
+    return (
+        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils">'
+        f'<thead><tr><th></th><th scope="col">GiB</th></tr></thead><tbody>{"".join(rows)}<tr><th scope="row">{escape(part)}'
+        f'</th><td><output aria-live="polite">{number}</output></td></tr></tbody></table>{json_for_script(said)}</form>'
+    )
+
+
+def _make_field(name: str, value: float | str, choices: Iterable[str]) -> str:
+    if not choices:
+        return f'<input type="number" name="{name}" value="{value}" min="1" required>'
+    options = (f"<option{' selected' if one == value else ''}>{escape(one)}</option>" for one in choices)
+    return f'<select name="{name}">{"".join(options)}</select>'
+
+
+def _read_line(line: ast.stmt) -> tuple[str, Any]:
+    match line:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, _read_expression(value)
+    raise _refuse(line, ast.unparse(line))
+
+
+def _read_expression(node: ast.expr) -> Any:
+    """A name, ``{"is": CONSTANT}``, or a list of a sign and what it joins.
+
+    >>> _read_expression(ast.parse("2 * {'a': 1}[b]", mode="eval").body)
+    ['*', {'is': 2}, ['at', {'is': {'a': 1}}, 'b']]
+    """
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.BinOp() if type(node.op) in _SIGNS:
+            return [_SIGNS[type(node.op)], _read_expression(node.left), _read_expression(node.right)]
+        case ast.Subscript():
+            return ["at", _read_expression(node.value), _read_expression(node.slice)]
+        case ast.Call(func=ast.Name(id="max"), keywords=[]):
+            return ["max", *map(_read_expression, node.args)]
+    with suppress(ValueError):
+        return {"is": ast.literal_eval(node)}
+    raise _refuse(node, ast.unparse(node))
+
+
+def _refuse(node: ast.AST, what: str) -> SyntaxError:
+    return SyntaxError(f"the browser cannot compute {what}", (None, node.lineno, None, None))
+
+
 def setup(app: Sphinx) -> None:
+    app.add_directive("calculator", Calculator)
     app.add_directive("memory-cells", MemoryCells)
     app.add_lexer("diff", NewCodeLexer)
     app.add_directive("in-short", InShort)
