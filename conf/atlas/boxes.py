@@ -27,6 +27,7 @@ The others are not written by authors, but by the code that runs the examples:
 from __future__ import annotations
 
 import ast
+import inspect
 from contextlib import suppress
 from html import escape
 from pathlib import Path
@@ -40,16 +41,13 @@ from pygments.token import Generic, Text
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .build_facts import count_checks, get_torch_version
 from .operators import read_operators
-from .page_store import ListingPages, connect_for_pages, enable_stores
+from .page_store import ListingPages, add_place, connect_for_pages, enable_stores
 from .pages import ERRORS
 from .toolbox import json_for_script, link_to
-
-logger = logging.getLogger(__name__)
 
 #: The classes by which the style sheet and other features know a box.
 IN_SHORT, QUOTED = "in-short", "quoted-message"
@@ -260,13 +258,6 @@ class proof(nodes.General, nodes.Element):
     """The place of the numbers."""
 
 
-class Proof(Directive):
-    """``.. proof::`` takes nothing and holds nothing."""
-
-    def run(self) -> list[nodes.Node]:
-        return [proof()]
-
-
 class ProofPages(ListingPages):
     """The pages with the numbers: each a link to what was counted."""
 
@@ -333,10 +324,10 @@ _GIB = 2**30
 
 
 class Calculator(SphinxDirective):
-    """``.. calculator:: FUNCTION``: a form for a function of the page's script that returns bytes, by part.
+    """``.. calculator:: FUNCTION``: a form for a function of the page's script, which returns a dict of bytes.
 
-    Each parameter has a default. Each line is a name and an expression with names, numbers, ``+ - * /``, ``max()`` and values
-    of constant tables; the last one returns a dict, whose last value is shown in bold. The build computes the first result.
+    Each parameter has a default. Each line is ``name = expression``, with names, numbers, ``+ - * /``, ``max()`` and what is
+    looked up in constant tables. The last value of the dict is shown in bold. The build computes the first result.
     """
 
     required_arguments = 1
@@ -347,72 +338,51 @@ class Calculator(SphinxDirective):
         try:
             form = make_calculator(Path(self.env.srcdir, script).read_text(encoding="utf-8"), self.arguments[0])
         except SyntaxError as error:
-            place = f"{script.replace('gallery', 'examples', 1)}:{error.lineno}"
-            logger.error("calculator: %s", error.msg, location=place)
-            return []
+            raise self.error(f"line {error.lineno}: {error.msg}") from None
         return [nodes.raw("", form, format="html")]
 
 
 def make_calculator(script: str, name: str) -> str:
-    """The form as HTML, with the function as data for ``conf/static/calculator.js``.
+    """The form as HTML, with the lines of the function as data for ``conf/static/calculator.js``.
 
-    :raises SyntaxError: if the function cannot be computed in the browser; with the line.
+    :raises SyntaxError: with the line, if the browser cannot compute it.
     """
-    defined = {}
-    for node in ast.parse(script).body:
-        if isinstance(node, ast.FunctionDef):
-            defined[node.name] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            defined[node.targets[0].id] = node
-    function = defined.get(name)
-    if not isinstance(function, ast.FunctionDef):
-        raise SyntaxError(f"the script has no function {name}", (None, 1, None, None))
-    arguments = [argument.arg for argument in function.args.args]
-    if len(arguments) != len(function.args.defaults):
-        raise _refuse(function, "a parameter without a default")
-    used = dict.fromkeys(node.id for node in ast.walk(function) if isinstance(node, ast.Name))
-    tables = [defined[one] for one in used if isinstance(defined.get(one), ast.Assign)]
-    *lines, last = [*tables, *function.body[ast.get_docstring(function) is not None :]]
-    if not (isinstance(last, ast.Return) and isinstance(last.value, ast.Dict)):
-        raise _refuse(last, "a last line that returns no dict")
-    said = {
-        "lines": [_read_line(line) for line in lines],
-        "result": [_read_expression(value) for value in last.value.values],
-    }
+    tree = ast.parse(script)
+    function = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if not function or len(function.args.args) != len(function.args.defaults):
+        raise SyntaxError(f"there must be a function {name} with a default for each parameter", (None, 1, None, None))
+    above = (node for node in tree.body[: tree.body.index(function)] if isinstance(node, ast.Assign))
+    words = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    tables = [node for node in above if ast.unparse(node.targets[0]) in words]
+    lines = [*tables, *function.body[ast.get_docstring(function) is not None :]]
+    data = json_for_script({"lines": [_read_line(line) for line in lines]})
     names: dict[str, Any] = {}
     exec(compile(ast.Module([*tables, function], []), name, "exec"), names)
-    choices = {
-        node.slice.id: eval(ast.unparse(node.value), names)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)
-    }
-    defaults = map(ast.literal_eval, function.args.defaults)
-    fields = "".join(
-        f"<label>{key} {_make_field(key, value, choices.get(key, ()))}</label>"
-        for key, value in zip(arguments, defaults, strict=True)
-    )
-    shown = [(part, f"{number / _GIB:.2f}") for part, number in names[name]().items()]
-    rows = [f'<tr><th scope="row">{escape(part)}</th><td>{number}</td></tr>' for part, number in shown[:-1]]
-    part, number = shown[-1]
+    looked_up = (node for node in ast.walk(function) if isinstance(node, ast.Subscript))
+    choices = {ast.unparse(node.slice): node.value for node in looked_up if isinstance(node.slice, ast.Name)}
+    fields = ""
+    for key, parameter in inspect.signature(names[name]).parameters.items():
+        field = f'<input type="number" name="{key}" value="{parameter.default}" min="1">'
+        if key in choices:
+            known = eval(ast.unparse(choices[key]), names)
+            options = (f"<option{' selected' * (one == parameter.default)}>{escape(one)}</option>" for one in known)
+            field = f'<select name="{key}">{"".join(options)}</select>'
+        fields += f"<label>{key} {field}</label>"
+    *parts, (last, most) = ((escape(part), f"{found / _GIB:.2f}") for part, found in names[name]().items())
+    rows = "".join(f'<tr><th scope="row">{part}</th><td>{found}</td></tr>' for part, found in parts)
     return (
-        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils">'
-        f'<thead><tr><th></th><th scope="col">GiB</th></tr></thead><tbody>{"".join(rows)}<tr><th scope="row">{escape(part)}'
-        f'</th><td><output aria-live="polite">{number}</output></td></tr></tbody></table>{json_for_script(said)}</form>'
+        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils"><tbody>{rows}'
+        f'</tbody></table><p><strong>{last}: <output aria-live="polite">{most}</output> GiB</strong></p>{data}</form>'
     )
-
-
-def _make_field(name: str, value: float | str, choices: Iterable[str]) -> str:
-    if not choices:
-        return f'<input type="number" name="{name}" value="{value}" min="1" required>'
-    options = (f"<option{' selected' if one == value else ''}>{escape(one)}</option>" for one in choices)
-    return f'<select name="{name}">{"".join(options)}</select>'
 
 
 def _read_line(line: ast.stmt) -> tuple[str, Any]:
     match line:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
             return name, _read_expression(value)
-    raise _refuse(line, ast.unparse(line))
+        case ast.Return(value=ast.Dict(values=values)):
+            return "return", ["list", *map(_read_expression, values)]
+    raise _refuse(line)
 
 
 def _read_expression(node: ast.expr) -> Any:
@@ -432,11 +402,11 @@ def _read_expression(node: ast.expr) -> Any:
             return ["max", *map(_read_expression, node.args)]
     with suppress(ValueError):
         return {"is": ast.literal_eval(node)}
-    raise _refuse(node, ast.unparse(node))
+    raise _refuse(node)
 
 
-def _refuse(node: ast.AST, what: str) -> SyntaxError:
-    return SyntaxError(f"the browser cannot compute {what}", (None, node.lineno, None, None))
+def _refuse(node: ast.stmt | ast.expr) -> SyntaxError:
+    return SyntaxError(f"the browser cannot compute: {ast.unparse(node)}", (None, node.lineno, None, None))
 
 
 def setup(app: Sphinx) -> None:
@@ -452,7 +422,6 @@ def setup(app: Sphinx) -> None:
     app.add_directive("not-recorded", NotRecorded)
     app.add_directive("claims", Claims)
     app.add_transform(MoveClaims)
-    app.add_node(proof)
-    app.add_directive("proof", Proof)
+    add_place(app, "proof", proof)
     enable_stores(app, ProofPages)
     connect_for_pages(app, "doctree-resolved", fill_proof)

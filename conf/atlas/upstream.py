@@ -15,9 +15,6 @@ import myst_nb.sphinx_ext
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
-from sphinx.util import logging
-
-logger = logging.getLogger(__name__)
 
 
 def has_bug(package: str, last: tuple[int, int]) -> bool:
@@ -61,16 +58,8 @@ def copy_myst_nb_css(app: Sphinx) -> None:
     """
     if app.builder.format != "html":
         return
-    copy_styles = getattr(myst_nb.sphinx_ext, "add_global_html_resources", None)
-    if copy_styles is None:
-        logger.warning(
-            "myst-nb %s has no add_global_html_resources any more: pages of a first build lack the checksum of mystnb.css; "
-            "see conf/atlas/upstream.py",
-            version("myst-nb"),
-        )
-        return
     (Path(app.outdir) / "_static").mkdir(parents=True, exist_ok=True)
-    copy_styles(app, None)
+    myst_nb.sphinx_ext.add_global_html_resources(app, None)
 
 
 def setup(app: Sphinx) -> None:

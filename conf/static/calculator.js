@@ -1,15 +1,16 @@
 // A function of the page's script as a form: its lines come from the build (conf/atlas/boxes.py), which has shown the first result.
 for (const form of document.querySelectorAll("form.calculator")) {
-  const { lines, result } = JSON.parse(form.querySelector("script").textContent), places = form.querySelectorAll("td:not(:has(output)), output");
+  const { lines } = JSON.parse(form.querySelector("script").textContent), places = form.querySelectorAll("td, output");
   const does = {
-    "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, max: Math.max, at: (table, key) => table?.[key],
+    "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b,
+    max: Math.max, list: (...all) => all, at: (table, key) => table?.[key],
   };
   const show = () => {
     const names = {};
     for (const { name, type, value, valueAsNumber } of form.querySelectorAll("input, select")) names[name] = type === "number" ? valueAsNumber : value;
     const compute = said => Array.isArray(said) ? does[said[0]](...said.slice(1).map(compute)) : said.is ?? names[said];
     for (const [name, said] of lines) names[name] = compute(said);
-    result.forEach((said, at) => { places[at].textContent = Number.isFinite(compute(said)) ? (compute(said) / 2 ** 30).toFixed(2) : "?"; });
+    names.return.forEach((bytes, at) => { places[at].textContent = Number.isNaN(bytes) ? "?" : (bytes / 2 ** 30).toFixed(2); });
   };
   for (const [name, value] of new URLSearchParams(location.search)) {
     const field = form.elements.namedItem(name);

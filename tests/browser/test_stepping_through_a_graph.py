@@ -140,19 +140,13 @@ def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
     assert edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)") == drawn
 
 
-def test_it_plays_to_the_end_as_fast_as_one_likes(timed: Page) -> None:
+def test_it_plays_to_the_end(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
-    speed, slider, steps = figure.get_by_role("button", name="Speed"), figure.get_by_role("slider"), {}
-    for _ in range(3):
-        slider.fill("0")
-        figure.get_by_role("button", name="Play").click()
-        timed.clock.run_for(7000)
-        expect(speed).to_have_attribute("aria-label", f"Speed: {speed.text_content()}")
-        steps[speed.text_content()] = slider.input_value()
-        figure.get_by_role("button", name="Pause").click()
-        speed.click()
-    assert steps == {"1×": "5", "2×": "9", "0.5×": "3"}
+    slider = figure.get_by_role("slider")
+    slider.fill("0")
     figure.get_by_role("button", name="Play").click()
+    timed.clock.run_for(7000)
+    expect(slider).to_have_value("5")
     timed.clock.run_for(60_000)
     expect(figure.get_by_role("button", name="Play")).to_be_visible()
     expect(slider).to_have_value("12")

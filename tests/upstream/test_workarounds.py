@@ -75,13 +75,3 @@ def test_a_newer_version_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 def newer_than(package: str, major: int, minor: int, end: str) -> str:
     old = version(package).split(".")
     return f"{int(old[0]) + major}.{int(old[1]) + minor}{end}"
-
-
-def test_where_a_private_name_is_gone_the_librarys_own_result_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(upstream.logger, "warning", lambda text, *values: said.append(text % values))
-    monkeypatch.delattr("myst_nb.sphinx_ext.add_global_html_resources")
-    upstream.copy_myst_nb_css(SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path))
-    assert len(said) == 1 and "no add_global_html_resources any more" in said[0]
