@@ -27,7 +27,6 @@ The others are not written by authors, but by the code that runs the examples:
 from __future__ import annotations
 
 import ast
-import inspect
 from contextlib import suppress
 from html import escape
 from pathlib import Path
@@ -320,7 +319,6 @@ class MemoryCells(SphinxDirective):
 # -- A function as a form -------------------------------------------------------------------------
 
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_GIB = 2**30
 
 
 class Calculator(SphinxDirective):
@@ -351,24 +349,23 @@ def make_calculator(script: str, name: str) -> str:
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
     if not function or len(function.args.args) != len(function.args.defaults):
         raise SyntaxError(f"there must be a function {name} with a default for each parameter", (None, 1, None, None))
-    above = (node for node in tree.body[: tree.body.index(function)] if isinstance(node, ast.Assign))
     words = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    tables = [node for node in above if ast.unparse(node.targets[0]) in words]
+    above = tree.body[: tree.body.index(function)]
+    tables = [node for node in above if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in words]
     lines = [*tables, *function.body[ast.get_docstring(function) is not None :]]
     data = json_for_script({"lines": [_read_line(line) for line in lines]})
     names: dict[str, Any] = {}
     exec(compile(ast.Module([*tables, function], []), name, "exec"), names)
-    looked_up = (node for node in ast.walk(function) if isinstance(node, ast.Subscript))
-    choices = {ast.unparse(node.slice): node.value for node in looked_up if isinstance(node.slice, ast.Name)}
+    choices = {ast.unparse(node.slice): node.value for node in ast.walk(function) if isinstance(node, ast.Subscript)}
     fields = ""
-    for key, parameter in inspect.signature(names[name]).parameters.items():
-        field = f'<input type="number" name="{key}" value="{parameter.default}" min="1">'
+    for key, usual in zip((one.arg for one in function.args.args), names[name].__defaults__, strict=True):
+        field = f'<input type="number" name="{key}" value="{usual}" min="1">'
         if key in choices:
             known = eval(ast.unparse(choices[key]), names)
-            options = (f"<option{' selected' * (one == parameter.default)}>{escape(one)}</option>" for one in known)
-            field = f'<select name="{key}">{"".join(options)}</select>'
+            options = "".join(f"<option{' selected' * (one == usual)}>{escape(one)}</option>" for one in known)
+            field = f'<select name="{key}">{options}</select>'
         fields += f"<label>{key} {field}</label>"
-    *parts, (last, most) = ((escape(part), f"{found / _GIB:.2f}") for part, found in names[name]().items())
+    *parts, (last, most) = ((escape(part), f"{found / 2**30:.2f}") for part, found in names[name]().items())
     rows = "".join(f'<tr><th scope="row">{part}</th><td>{found}</td></tr>' for part, found in parts)
     return (
         f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils"><tbody>{rows}'
@@ -382,10 +379,10 @@ def _read_line(line: ast.stmt) -> tuple[str, Any]:
             return name, _read_expression(value)
         case ast.Return(value=ast.Dict(values=values)):
             return "return", ["list", *map(_read_expression, values)]
-    raise _refuse(line)
+    return "", _read_expression(line)  # which refuses it
 
 
-def _read_expression(node: ast.expr) -> Any:
+def _read_expression(node: ast.AST) -> Any:
     """A name, ``{"is": CONSTANT}``, or a list of a sign and what it joins.
 
     >>> _read_expression(ast.parse("2 * {'a': 1}[b]", mode="eval").body)
@@ -402,11 +399,7 @@ def _read_expression(node: ast.expr) -> Any:
             return ["max", *map(_read_expression, node.args)]
     with suppress(ValueError):
         return {"is": ast.literal_eval(node)}
-    raise _refuse(node)
-
-
-def _refuse(node: ast.stmt | ast.expr) -> SyntaxError:
-    return SyntaxError(f"the browser cannot compute: {ast.unparse(node)}", (None, node.lineno, None, None))
+    raise SyntaxError(f"the browser cannot compute: {ast.unparse(node)}", (None, node.lineno, None, None))
 
 
 def setup(app: Sphinx) -> None:

@@ -408,7 +408,6 @@ _others = [  # sizes, other arguments, and how far apart the function may be
 for _numbers, _rest, _limit in _others:
     _chosen = dict(zip(_names, _numbers, strict=True)) | _rest
     _share = training_memory(**_chosen)["peak"] / measure(**_chosen)[0]
-    print(_share, _limit)
     assert abs(_share - 1) < _limit
 # sphinx_gallery_end_ignore
 compared.round(1).rename_axis(columns="peak, MiB")

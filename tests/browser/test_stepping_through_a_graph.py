@@ -62,12 +62,6 @@ def test_by_keyboard_from_the_slider_the_drawing_and_a_button(tab: Page, figure:
     expect(figure.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_other_words_where_there_are_no_arrow_keys(phone: BrowserContext, origin: str) -> None:
-    said = open_page(phone, origin, FIRST).locator(f"#{FIGURE} .graph-now")
-    expect(said.get_by_text("with the buttons")).to_be_visible()
-    expect(said.get_by_text("with the arrow keys")).to_be_hidden()
-
-
 def test_a_step_shows_what_is_there_and_what_has_arrived(figure: Locator) -> None:
     """A number is written in one way; a sum has its terms as they arrive."""
     slider, said, x2 = figure.get_by_role("slider"), figure.locator(".graph-now"), find_card(figure, "x2")
