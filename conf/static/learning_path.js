@@ -13,5 +13,5 @@
   sessionStorage.setItem(KEY, JSON.stringify({ title, pages, isBeside: at < 0 }));
   if (!pages[at + 1] || at < 0 || !card) return;
   [card.href, card.querySelector(".title").textContent] = pages[at + 1];
-  card.querySelector(".context").replaceChildren("Next in ", Object.assign(document.createElement("em"), { textContent: title }));
+  card.querySelector(".context span").replaceChildren("Next in ", Object.assign(document.createElement("em"), { textContent: title }));
 })();

@@ -19,7 +19,7 @@ How much memory does training my model take?
 # Will it fit?
 # ------------
 # You are about to rent a GPU, or a run ended with *CUDA out of memory*. Calculate before you change anything. The fields begin
-# with the sizes of GPT-2:
+# with the sizes of GPT-2, and the parts are in GiB:
 #
 # .. calculator:: training_memory
 #
@@ -147,23 +147,34 @@ peaks.round(1).rename_axis(columns="peak, GiB")
 # - With checkpointing, one layer at a time computes again *during backward* what it had not kept.
 #
 # So the rule is: **the peak is the largest of these moments, and only what is in use then makes it lower.** The first grows
-# with the tokens, the second does not:
+# with the tokens, the second does not.
 #
-# .. how-measured:: The function, for 7B and from 256 to 65,536 tokens.
+# .. how-measured:: The function draws the curves below.
 
 import matplotlib.pyplot as plt
 
-ax = plt.figure(figsize=(7, 2.9), layout="constrained").subplots()
-tokens = [2**power for power in range(8, 17)]
-for checkpointing, color in (("none", "#c2410c"), ("each layer", "#2563eb")):
-    choice = MODELS["7B"] | {"dtype": "bfloat16", "checkpointing": checkpointing}
-    curve = [training_memory(batch=1, length=n, **choice)["peak"] / GIB for n in tokens]
-    ax.plot(tokens, curve, "o-", color=color, label=f"checkpointing: {checkpointing}")
-ax.set_xscale("log", base=2, nonpositive="clip")
-ax.set_xticks(tokens, [f"{n:,}" for n in tokens])
-ax.set(xlabel="tokens in the batch", ylabel="GiB", ylim=(0, 350))
-ax.set_title("Peak of 7B in bfloat16 with AdamW")
-ax.legend()
+
+def plot_peaks(curves, tokens):
+    ax = plt.figure(figsize=(7, 2.9), layout="constrained").subplots()
+    for (name, curve), color in zip(
+        curves.items(), ("#c2410c", "#2563eb"), strict=True
+    ):
+        ax.plot(tokens, curve, "o-", color=color, label=f"checkpointing: {name}")
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(tokens, [f"{n:,}" for n in tokens])
+    ax.set(xlabel="tokens in the batch", ylabel="GiB", ylim=(0, 350))
+    ax.set_title("Peak of 7B in bfloat16 with AdamW")
+    ax.legend()
+
+
+# %%
+# For 7B, with and without checkpoints:
+
+tokens, curves = [2**power for power in range(8, 17)], {}
+for name in ("none", "each layer"):
+    choice = MODELS["7B"] | {"dtype": "bfloat16", "checkpointing": name, "batch": 1}
+    curves[name] = [training_memory(**choice, length=n)["peak"] / GIB for n in tokens]
+plot_peaks(curves, tokens)
 # figure: The peak over the tokens in a batch. Both curves are flat at 62 GiB at first. Without checkpointing it is 71 GiB at
 #   8,192 tokens and 306 GiB at 65,536. With a checkpoint for each layer it is still 62 GiB at 32,768 tokens.
 
@@ -181,7 +192,7 @@ assert [round(_one) for _one in (*_peaks[:6], _peaks[-1])] == [
     71,
     306,
 ]
-assert [round(_one) for _one in curve] == [62] * 8 + [66]
+assert [round(_one) for _one in curves["each layer"]] == [62] * 8 + [66]
 _big = training_memory(**MODELS["70B"])
 assert round(_big["weights"] / 4e9) == 65
 _flat = training_memory(**MODELS["7B"], batch=1, length=1, dtype="float32")
@@ -234,7 +245,7 @@ assert [round(_one) for _one in _found] == [62, 46, 16]
 # How close the function is
 # -------------------------
 # The same model is trained on *fake tensors*, which have a shape and no data. A log adds up the storages that exist, and notes
-# the most at once in the second step. In MiB, for 3 layers of width 256, 5,000 words, and 4 sequences of 256 tokens:
+# the most at once in the second step.
 #
 # .. how-measured:: A GPT with adapters for LoRA, and the log.
 
@@ -377,6 +388,7 @@ def measure(
 
 
 # %%
+# For 3 layers of width 256, 5,000 words, and 4 sequences of 256 tokens:
 
 size = {"layers": 3, "width": 256, "vocabulary": 5000, "batch": 4, "length": 256}
 rows = {}
