@@ -108,6 +108,8 @@ _own_scripts = {
     "graph_live.js": r"\bgraph-whose\b",
     "memory_cells.js": r"\bmemory-cells\b",
     "predict.js": '<form class="predict',
+    "calculator.js": '<form class="calculator',
+    "learning_path.js": "",
     "link_previews.js": "",
     "copy_page.js": "",
 }
@@ -116,6 +118,7 @@ atlas_scripts = _own_scripts | {  # and those of extensions
     "copybutton.js": '<div class="highlight"',
     "design-tabs.js": r"\bsd-tab-label\b",
     "sg-tags.js": r"\bdata-sgtags=",
+    **dict.fromkeys(("sphinx_highlight.js", "doctools.js"), "(?!)"),  # of Sphinx's search, which no page has
 }
 html_js_files = [(name, {"defer": "defer"}) for name in _own_scripts]
 html_show_sphinx = False

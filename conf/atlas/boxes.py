@@ -7,6 +7,8 @@
     is the message of an error that this build cannot raise, as somebody published it.
 ``.. memory-cells::``
     is a tensor beside the memory that it reads, for a reader to transpose, slice, expand and view.
+``.. calculator::``
+    is a form for a function of the page's script.
 ``.. proof::``
     says in numbers what the site rests on. All are counted by the build.
 
@@ -24,6 +26,9 @@ The others are not written by authors, but by the code that runs the examples:
 
 from __future__ import annotations
 
+import ast
+from contextlib import suppress
+from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -39,7 +44,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from .build_facts import count_checks, get_torch_version
 from .operators import read_operators
-from .page_store import ListingPages, connect_for_pages, enable_stores
+from .page_store import ListingPages, add_place, connect_for_pages, enable_stores
 from .pages import ERRORS
 from .toolbox import json_for_script, link_to
 
@@ -252,13 +257,6 @@ class proof(nodes.General, nodes.Element):
     """The place of the numbers."""
 
 
-class Proof(Directive):
-    """``.. proof::`` takes nothing and holds nothing."""
-
-    def run(self) -> list[nodes.Node]:
-        return [proof()]
-
-
 class ProofPages(ListingPages):
     """The pages with the numbers: each a link to what was counted."""
 
@@ -318,7 +316,94 @@ class MemoryCells(SphinxDirective):
         return [nodes.raw("", html, format="html")]
 
 
+# -- A function as a form -------------------------------------------------------------------------
+
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+class Calculator(SphinxDirective):
+    """``.. calculator:: FUNCTION``: a form for a function of the page's script, which returns a dict of bytes.
+
+    Each parameter has a default. Each line is ``name = expression``, with names, numbers, ``+ - * /``, ``max()`` and what is
+    looked up in constant tables. The last value of the dict is shown in bold. The build computes the first result.
+    """
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        script = f"{self.env.docname}.py"
+        self.env.note_dependency(script)
+        try:
+            form = make_calculator(Path(self.env.srcdir, script).read_text(encoding="utf-8"), self.arguments[0])
+        except SyntaxError as error:
+            raise self.error(f"line {error.lineno}: {error.msg}") from None
+        return [nodes.raw("", form, format="html")]
+
+
+def make_calculator(script: str, name: str) -> str:
+    """The form as HTML, with the lines of the function as data for ``conf/static/calculator.js``.
+
+    :raises SyntaxError: with the line, if the browser cannot compute it.
+    """
+    tree = ast.parse(script)
+    function = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name), None)
+    if not function or len(function.args.args) != len(function.args.defaults):
+        raise SyntaxError(f"there must be a function {name} with a default for each parameter", (None, 1, None, None))
+    words = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    above = tree.body[: tree.body.index(function)]
+    tables = [node for node in above if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in words]
+    lines = [*tables, *function.body[ast.get_docstring(function) is not None :]]
+    data = json_for_script({"lines": [_read_line(line) for line in lines]})
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module([*tables, function], []), name, "exec"), names)
+    choices = {ast.unparse(node.slice): node.value for node in ast.walk(function) if isinstance(node, ast.Subscript)}
+    fields = ""
+    for key, usual in zip((one.arg for one in function.args.args), names[name].__defaults__, strict=True):
+        field = f'<input type="number" name="{key}" value="{usual}" min="1">'
+        if key in choices:
+            known = eval(ast.unparse(choices[key]), names)
+            options = "".join(f"<option{' selected' * (one == usual)}>{escape(one)}</option>" for one in known)
+            field = f'<select name="{key}">{options}</select>'
+        fields += f"<label>{key} {field}</label>"
+    *parts, (last, most) = ((escape(part), f"{found / 2**30:.2f}") for part, found in names[name]().items())
+    rows = "".join(f'<tr><th scope="row">{part}</th><td>{found}</td></tr>' for part, found in parts)
+    return (
+        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils"><tbody>{rows}'
+        f'</tbody></table><p><strong>{last}: <output aria-live="polite">{most}</output> GiB</strong></p>{data}</form>'
+    )
+
+
+def _read_line(line: ast.stmt) -> tuple[str, Any]:
+    match line:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, _read_expression(value)
+        case ast.Return(value=ast.Dict(values=values)):
+            return "return", ["list", *map(_read_expression, values)]
+    return "", _read_expression(line)  # which refuses it
+
+
+def _read_expression(node: ast.AST) -> Any:
+    """A name, ``{"is": CONSTANT}``, or a list of a sign and what it joins.
+
+    >>> _read_expression(ast.parse("2 * {'a': 1}[b]", mode="eval").body)
+    ['*', {'is': 2}, ['at', {'is': {'a': 1}}, 'b']]
+    """
+    match node:
+        case ast.Name():
+            return node.id
+        case ast.BinOp() if type(node.op) in _SIGNS:
+            return [_SIGNS[type(node.op)], _read_expression(node.left), _read_expression(node.right)]
+        case ast.Subscript():
+            return ["at", _read_expression(node.value), _read_expression(node.slice)]
+        case ast.Call(func=ast.Name(id="max"), keywords=[]):
+            return ["max", *map(_read_expression, node.args)]
+    with suppress(ValueError):
+        return {"is": ast.literal_eval(node)}
+    raise SyntaxError(f"the browser cannot compute: {ast.unparse(node)}", (None, node.lineno, None, None))
+
+
 def setup(app: Sphinx) -> None:
+    app.add_directive("calculator", Calculator)
     app.add_directive("memory-cells", MemoryCells)
     app.add_lexer("diff", NewCodeLexer)
     app.add_directive("in-short", InShort)
@@ -330,7 +415,6 @@ def setup(app: Sphinx) -> None:
     app.add_directive("not-recorded", NotRecorded)
     app.add_directive("claims", Claims)
     app.add_transform(MoveClaims)
-    app.add_node(proof)
-    app.add_directive("proof", Proof)
+    add_place(app, "proof", proof)
     enable_stores(app, ProofPages)
     connect_for_pages(app, "doctree-resolved", fill_proof)

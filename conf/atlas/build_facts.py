@@ -142,27 +142,12 @@ def _read_commit_time(root: Path) -> int | None:
 
 
 def _ask_git(root: Path, *command: str) -> str | None:
-    """What git says; None if it is not installed, or fails.
-
-    git reads nothing of a checkout that belongs to another user, such as a folder that is mounted into a container.
-    """
+    """What git says; None if it is not installed, or fails, as in a checkout that belongs to another user."""
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # builds in one checkout may ask at once
     try:
         done = subprocess.run(["git", *command], cwd=root, env=environment, capture_output=True, text=True)
     except OSError:
         return None
-    if "dubious ownership" in done.stderr:
-        from sphinx.util import logging
-
-        logging.getLogger(__name__).warning(
-            "the pages have no date: git does not read %s, which belongs to another user; "
-            "trust it with: git config --global --add safe.directory %s",
-            root,
-            root.resolve(),
-            type="atlas",
-            subtype="date",
-            once=True,
-        )
     return done.stdout.strip() if done.returncode == 0 else None
 
 

@@ -251,11 +251,6 @@ class _Finder(ast.NodeVisitor):
         for target in node.targets:
             self._bind_target(target, value)
 
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> Value | None:
-        value = self.visit(node.value)
-        self._bind_target(node.target, value)
-        return value
-
     def visit_withitem(self, node: ast.withitem) -> None:
         value = self.visit(node.context_expr)
         if node.optional_vars:

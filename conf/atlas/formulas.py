@@ -15,7 +15,6 @@ import html
 import json
 import re
 import subprocess
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.math import get_node_equation_number
 
+from .build_facts import get_torch_version
 from .tables import let_break, make_long_table
 from .toolbox import Refusal, load_json, save_json
 
@@ -166,12 +166,8 @@ def _is_tensor(type_of_cpp: str) -> bool:
 
 def load_formulas(docs: Path) -> dict[str, dict[str, Any]] | None:
     """The nodes that are kept below ``docs``; None if they are missing, broken, or of another PyTorch."""
-    kept = load_json(docs / DATA, _identify_torch())
+    kept = load_json(docs / DATA, {"torch": get_torch_version()})
     return kept and kept["nodes"]
-
-
-def _identify_torch() -> dict[str, str]:
-    return {"torch": version("torch").partition("+")[0]}
 
 
 def save_formulas(app: Sphinx) -> None:
@@ -183,7 +179,7 @@ def save_formulas(app: Sphinx) -> None:
     if (docs / "reference" / "formulas.md").exists() and load_formulas(docs) is None:
         logger.info("formulas: reading those of this PyTorch")
         try:
-            save_json(docs / DATA, _identify_torch(), nodes=read_derivatives())
+            save_json(docs / DATA, {"torch": get_torch_version()}, nodes=read_derivatives())
         except ImportError as error:
             raise Refusal(
                 f"docs/reference/formulas.md: {error}; this page needs torchgen's derivatives.yaml"

@@ -21,14 +21,11 @@ import pypandoc
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 
 from atlas.gallery.process import count_cores
 from atlas.head import make_description
 from atlas.page_store import connect_for_pages
 from atlas.toolbox import one_line, write_if_changed, write_whole
-
-logger = logging.getLogger(__name__)
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
@@ -66,20 +63,14 @@ def write_markdown(app: Sphinx, exception: Exception | None) -> None:
 
 
 def write_copies(app: Sphinx) -> None:
-    """Convert the pages that are newer than their copies; if one cannot be converted, the build fails."""
+    """Convert the pages that are newer than their copies."""
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     copies = {page: find_copy(page) for page in pages if page.exists()}
     stale = [page for page, copy in copies.items() if not copy.exists() or _get_time(copy) < _get_time(page)]
     with ThreadPoolExecutor(count_cores()) as pool:
-        for page, done in zip(stale, pool.map(_try_converting, stale), strict=True):
-            if isinstance(done, subprocess.CalledProcessError):
-                said = done.stderr.strip()
-                logger.error(
-                    "%s: pandoc cannot make Markdown of it: %s", page, said, type="atlas", subtype="markdown"
-                )
-                app.statuscode = 1
-            else:
-                write_whole(copies[page], done)
+        texts = pool.map(lambda page: convert_page(page.read_text(encoding="utf-8")), stale)
+        for page, text in zip(stale, texts, strict=True):
+            write_whole(copies[page], text)
 
 
 def find_copy(page: Path) -> Path:
@@ -89,13 +80,6 @@ def find_copy(page: Path) -> Path:
 
 def _get_time(path: Path) -> int:
     return path.stat().st_mtime_ns
-
-
-def _try_converting(page: Path) -> str | subprocess.CalledProcessError:
-    try:
-        return convert_page(page.read_text(encoding="utf-8"))
-    except subprocess.CalledProcessError as error:
-        return error
 
 
 def convert_page(page: str) -> str:
@@ -164,9 +148,8 @@ def _list_full_parts(app: Sphinx) -> Iterator[str]:
     for _title, pages in list_chapters(app):
         for page in pages:
             copy = find_copy(Path(app.builder.get_outfilename(page)))
-            if copy.is_file():  # what pandoc could not convert is an error already
-                address = f"{app.config.html_baseurl}{app.builder.get_target_uri(page)}"
-                yield f"---\n\nSource: {address}\n\n{copy.read_text(encoding='utf-8').strip()}"
+            address = f"{app.config.html_baseurl}{app.builder.get_target_uri(page)}"
+            yield f"---\n\nSource: {address}\n\n{copy.read_text(encoding='utf-8').strip()}"
 
 
 def _summarize_site(app: Sphinx) -> str:

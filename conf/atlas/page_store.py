@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from docutils import nodes
 from sphinx.environment.collectors import EnvironmentCollector
 from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -121,6 +122,12 @@ class ListingPages(PageStore[bool]):
 
     def pages_to_write(self, env: BuildEnvironment, before: Any, now: Any) -> Iterable[str]:
         return self.facts(env) if before != now else []
+
+
+def add_place(app: Sphinx, name: str, place: type[nodes.Element]) -> None:
+    """Add the node where a list is put in, and its directive, which takes nothing and holds nothing."""
+    app.add_node(place)
+    app.add_directive(name, type(name, (SphinxDirective,), {"run": lambda _self: [place()]}))
 
 
 def _kept(env: BuildEnvironment, name: str) -> dict[str, Any]:

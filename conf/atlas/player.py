@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from sphinx.application import Sphinx
-from sphinx.config import Config
 
 from atlas.toolbox import json_for_script
 from graphs.rules import write_javascript
@@ -56,11 +55,9 @@ def write_player(name: str, data: dict[str, Any]) -> str:
     return (
         f'<div class="graph-bar" role="group" aria-label="Step through the graph">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="Step">{on}'
-        f'<a class="graph-link" href="#{name}" aria-label="Link to this step" title="Link to this step">{chain}</a>'
-        '<button type="button" class="graph-speed" aria-label="Speed: 1×" title="Speed: 1×">1×</button></div>'
+        f'<a class="graph-link" href="#{name}" aria-label="Link to this step" title="Link to this step">{chain}</a></div>'
         '<p class="graph-now" aria-live="polite">'
-        '<span class="graph-keys">The whole graph. Play it, or step with the arrow keys.</span>'
-        '<span class="graph-touch">The whole graph. Play it, or step through it with the buttons.</span></p>'
+        "The whole graph. Play it, or step with the buttons or the arrow keys.</p>"
         f"{whose}{json_for_script(said)}"
     )
 
@@ -168,14 +165,9 @@ def _describe_changes(data: dict[str, Any], said: dict[str, Any]) -> dict[str, A
         "got": {at: step["got"] for at, step in enumerate(moments) if step.get("got")},
         "notes": {key: {at: new[1] for at, (old, new) in pairs if old != new} for key, pairs in both.items()},
         "here": f"{found} Constants stay as they are." if constants else found,
-        "drag": "drag me",
     }
 
 
-def give_rules(app: Sphinx, config: Config) -> None:
-    """Connected to ``config-inited``: Sphinx fills the templates among the static files with this."""
-    config.html_context["graph_rules"] = write_javascript()
-
-
 def setup(app: Sphinx) -> None:
-    app.connect("config-inited", give_rules)
+    # Sphinx fills the templates among the static files with this
+    app.connect("config-inited", lambda _app, config: config.html_context.update(graph_rules=write_javascript()))

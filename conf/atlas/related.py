@@ -25,10 +25,9 @@ from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
-from sphinx.util.docutils import SphinxDirective
 
 from .names import Used, UsedNames
-from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
+from .page_store import ListingPages, PageStore, add_place, connect_for_pages, enable_stores
 from .pages import Pages, is_example, list_pages_in_order, read_pages, resolve_link
 from .toolbox import link_to
 
@@ -83,13 +82,6 @@ def find_nearest(page: str, about: Mapping[str, Mapping[str, float]], among: Col
 
 class tagged_list(nodes.General, nodes.Element):
     """The place of the list."""
-
-
-class TaggedPages(SphinxDirective):
-    """``.. tagged-pages::`` takes nothing and holds nothing."""
-
-    def run(self) -> list[nodes.Node]:
-        return [tagged_list()]
 
 
 class PagesWithList(ListingPages):
@@ -212,8 +204,7 @@ def _make_line(label: str, links: list[nodes.reference], between: str) -> nodes.
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(tagged_list)
-    app.add_directive("tagged-pages", TaggedPages)
+    add_place(app, "tagged-pages", tagged_list)
     app.add_transform(LeaveOutChapters)
     enable_stores(app, PagesWithList, RelatedPages)
     connect_for_pages(app, "doctree-resolved", fill_list)

@@ -38,7 +38,7 @@ from sphinx.util.index_entries import split_index_msg
 
 from .folds import make_details
 from .names import UsedNames, list_pieces
-from .page_store import ListingPages, PageStore, connect_for_pages, enable_stores
+from .page_store import ListingPages, PageStore, add_place, connect_for_pages, enable_stores
 from .pages import list_pages_in_order, read_pages
 from .search_index import (
     PAGE,
@@ -62,8 +62,6 @@ FILE = "search-index.js"
 LIST = 50  # entries at one place: they name the rows of a list
 #: What holds no prose. What is marked ``no-search`` is on another page already, or varies.
 _NO_PROSE = (nodes.literal_block, nodes.raw, nodes.math, nodes.math_block, nodes.comment, nodes.title, addnodes.index)
-#: Scripts of Sphinx's search: one marks words on the page to which a result leads, one has keys for the search.
-_SCRIPTS = ("_static/sphinx_highlight.js", "_static/doctools.js")
 
 # -- What of a page can be found --------------------------------------------------------------------
 
@@ -182,13 +180,6 @@ def leave_out_index_of_sphinx(app: Sphinx) -> None:
         app.builder.search = False
 
 
-def leave_out_scripts_of_sphinx(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], document: Any
-) -> None:
-    """The scripts of Sphinx's search are on no page."""
-    context["script_files"] = [script for script in context["script_files"] if script.filename not in _SCRIPTS]
-
-
 # -- What an author can put on a page ---------------------------------------------------------------
 
 
@@ -209,13 +200,6 @@ class SearchBox(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         return [search_box(label=one_line(self.arguments[0]), rows=self.options.get("rows", 1))]
-
-
-class AllPages(SphinxDirective):
-    """``.. all-pages::``: the titles of all pages but those that list other pages, by chapter."""
-
-    def run(self) -> list[nodes.Node]:
-        return [all_pages()]
 
 
 def make_form(label: str, rows: int, action: str) -> str:
@@ -304,13 +288,6 @@ class symptom_list(nodes.General, nodes.Element):
     """The place of the list."""
 
 
-class Symptoms(SphinxDirective):
-    """``.. symptoms::`` takes nothing and holds nothing."""
-
-    def run(self) -> list[nodes.Node]:
-        return [symptom_list()]
-
-
 class PagesWithSymptoms(ListingPages):
     """Where the list stands."""
 
@@ -357,17 +334,14 @@ def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(symptom_list)
-    for node, visit in ((search_box, _visit_box), (all_pages, _skip_node)):
-        app.add_node(node, html=(visit, None), text=(_skip_node, None), gettext=(_skip_node, None))
+    app.add_node(search_box, html=(_visit_box, None), text=(_skip_node, None), gettext=(_skip_node, None))
     app.add_directive("search-box", SearchBox)
-    app.add_directive("all-pages", AllPages)
-    app.add_directive("symptoms", Symptoms)
+    add_place(app, "all-pages", all_pages)
+    add_place(app, "symptoms", symptom_list)
     app.add_transform(LeaveOutCards)
     enable_stores(app, SearchedPages, PagesWithAllPages, PagesWithSymptoms)
     app.connect("builder-inited", leave_out_index_of_sphinx)
     connect_for_pages(app, "doctree-resolved", fill_all_pages)
     connect_for_pages(app, "doctree-resolved", fill_symptoms)
-    connect_for_pages(app, "html-page-context", leave_out_scripts_of_sphinx)
     connect_for_pages(app, "html-page-context", fill_page_not_found)
     app.connect("build-finished", write_search_index)

@@ -64,8 +64,8 @@ for (const form of document.querySelectorAll("form.filter")) {
   });
   // A link within the page leads to its entry, though that may be hidden.
   addEventListener("hashchange", () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target || !entries.some(({ parts, left }) => !left && parts.some(part => part.contains(target)))) return;
+    const target = document.querySelector("[hidden]:target, [hidden] :target");
+    if (!target) return;
     clear();
     target.scrollIntoView();
   });

@@ -19,7 +19,7 @@
       for (const key in got ?? {}) settled.set(key, at);
     });
     const at = steps.length - 1, box = find(".graph-scroll");
-    return { figure, find, svg, box, name, steps, notes, words, cards, edges, there, settled, at, last: at, pace: 1 };
+    return { figure, find, svg, box, name, steps, notes, words, cards, edges, there, settled, at, last: at };
   };
   const make = (tag, attributes, ...parts) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -102,10 +102,10 @@
     draw(graph, graph.at - 1);
     const begin = performance.now();
     const frame = now => {
-      const part = Math.min(1, Math.max(0, (now - begin) * graph.pace / 1100));
+      const part = Math.min(1, Math.max(0, (now - begin) / 1100));
       place(part);
       if (part < 1) graph.frame = requestAnimationFrame(frame);
-      else graph.arrival = setTimeout(() => draw(graph), 300 / graph.pace);
+      else graph.arrival = setTimeout(() => draw(graph), 300);
     };
     frame(begin);
   };
@@ -129,7 +129,7 @@
     const go = at => show(Math.max(0, Math.min(last, at)));
     const on = () => go(graph.at === last ? 0 : graph.at + 1);
     graph.redraw = () => go(graph.at); // from `steps` and `notes` as they are now
-    const playing = find(".graph-play"), speed = find(".graph-speed"), play = playing.ariaLabel;
+    const playing = find(".graph-play"), play = playing.ariaLabel;
     let timer;
     const mark = isPlaying => {
       playing.classList.toggle("graph-playing", isPlaying);
@@ -142,14 +142,9 @@
       const next = () => {
         on();
         if (graph.at === last) stop();
-        else timer = setTimeout(next, 1600 / graph.pace);
+        else timer = setTimeout(next, 1600);
       };
       next();
-    };
-    speed.onclick = () => {
-      graph.pace = { 1: 2, 2: 0.5, 0.5: 1 }[graph.pace];
-      speed.textContent = `${graph.pace}×`;
-      speed.ariaLabel = speed.title = speed.title.replace(/[\d.]+×/, speed.textContent);
     };
     const back = find(".graph-back").onclick = () => { stop(); go(graph.at - 1); };
     const forth = find(".graph-next").onclick = () => { stop(); on(); };

@@ -1,38 +1,21 @@
 // A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does,
-// with which tests/browser/test_memory_cells.py compares it. What is said comes from the build (conf/atlas/memory_cells.py).
+// with which tests/browser/test_memory_cells.py compares it. What is said comes from the build (conf/atlas/boxes.py).
 for (const box of document.querySelectorAll(".memory-cells")) {
   const said = JSON.parse(box.querySelector("script").textContent);
   const count = size => size.reduce((product, length) => product * length, 1);
   const packed = size => size.map((_length, place) => count(size.slice(place + 1)));
   const tuple = list => list.length === 1 ? `(${list[0]},)` : `(${list.join(", ")})`;
   const memory = Array.from({ length: count(said.size) }, (_value, place) => place);
-  const first = () => ({ size: said.size, stride: packed(said.size), offset: 0, copied: false, memory });
+  const fresh = (size, memory, copied) => ({ size, stride: packed(size), offset: 0, copied, memory }), first = () => fresh(said.size, memory, false);
   // The places in memory of all numbers, row by row.
   const places = ({ size, stride, offset }) => size.reduce(
     (starts, length, dim) => starts.flatMap(start => Array.from({ length }, (_v, index) => start + index * stride[dim])), [offset]);
   const isContiguous = ({ size, stride }) => size.every((length, dim) => length === 1 || stride[dim] === packed(size)[dim]);
-  // ATen's computeStride: neighbors merge where stride[i] == stride[i + 1] * size[i + 1]. Null if the new size does not fit.
-  const strideOfView = ({ size, stride }, wanted) => {
-    const found = [];
-    let next = wanted.length - 1, step = stride.at(-1), here = 1, there = 1;
-    for (let dim = size.length - 1; dim >= 0; dim--) {
-      here *= size[dim];
-      if (dim > 0 && (size[dim - 1] === 1 || stride[dim - 1] === here * step)) continue;
-      while (next >= 0 && (there < here || wanted[next] === 1)) {
-        found[next] = there * step;
-        there *= wanted[next--];
-      }
-      if (there !== here) return null;
-      if (dim > 0) [step, here, there] = [stride[dim - 1], 1, 1];
-    }
-    return found;
-  };
-  const copy = (x, size) => ({
-    size, stride: packed(size), offset: 0, copied: true, memory: places(x).map(place => x.memory[place]),
-  });
+  const copy = (x, size) => fresh(size, places(x).map(place => x.memory[place]), true);
+  // The new size fits if strides, taken from the first numbers, lead to all of them. Null if not.
   const view = (x, size) => {
-    const stride = strideOfView(x, size);
-    return stride && { ...x, size, stride };
+    const read = places(x), stride = packed(size).map((step, dim) => size[dim] > 1 ? read[step] - read[0] : x.stride.at(-1));
+    return String(places({ ...x, size, stride })) === String(read) ? { ...x, size, stride } : null;
   };
   const slice = (x, dim, start, step) => ({
     ...x, offset: x.offset + start * x.stride[dim],
@@ -78,12 +61,8 @@ for (const box of document.querySelectorAll(".memory-cells")) {
     part("said").classList.toggle("raised", Boolean(message));
     for (const button of box.querySelectorAll("button[data-call]")) button.disabled = !calls[button.dataset.call][0](x);
   };
-  const buttons = part("calls");
-  const button = (text, onclick) => {
-    const made = Object.assign(document.createElement("button"), { type: "button", textContent: text, onclick });
-    buttons.append(made);
-    return made;
-  };
+  const button = (textContent, onclick) =>
+    part("calls").appendChild(Object.assign(document.createElement("button"), { type: "button", textContent, onclick }));
   for (const [call, [, apply]] of Object.entries(calls)) {
     button(`x${call}`, () => {
       const result = apply(x);

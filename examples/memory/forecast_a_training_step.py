@@ -19,51 +19,9 @@ Forecast the GPU memory of a training step
 # %%
 # The problem: will it fit?
 # -------------------------
-# You want to know before you rent a card, or you got *CUDA out of memory* and ask what to change. The shapes answer most of
-# it, without a GPU. For the weights, the gradients and the optimizer:
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 36 24 10 10 10 10
-#
-#    * - training, GB
-#      - bytes a parameter
-#      - 125M
-#      - 1B
-#      - 7B
-#      - 70B
-#    * - float32, AdamW
-#      - 16
-#      - 2
-#      - 16
-#      - 112
-#      - 1,120
-#    * - autocast to bfloat16, AdamW
-#      - 16, and 2 for a copy of each weight that forward casts
-#      - 2.25
-#      - 18
-#      - 126
-#      - 1,260
-#    * - float32, SGD without momentum
-#      - 8
-#      - 1
-#      - 8
-#      - 56
-#      - 560
-#    * - weights, gradients and AdamW in bfloat16
-#      - 8
-#      - 1
-#      - 8
-#      - 56
-#      - 560
-#    * - LoRA with AdamW, frozen weights in bfloat16
-#      - 2, and 16 for each that is trained
-#      - 0.25
-#      - 2
-#      - 14
-#      - 140
-#
-# The bytes of the activations come on top. For a transformer of 6 layers:
+# You want to know before you rent a card, or you got *CUDA out of memory* and ask what to change. For a GPT of any size,
+# :ref:`a calculator <sphx_glr_gallery_memory_how_much_memory.py>` has the answer. This page forecasts a model of your own, and
+# shows which change helps at which moment, without a GPU. A transformer of 6 layers:
 
 import contextlib
 import gc

@@ -102,11 +102,6 @@ def test_a_page_about_an_error_asks_something_else() -> None:
     assert (report["question"], report["label"]) == ("Was this wrong for you?", "Say what happened instead")
 
 
-def test_gitlab_has_other_names_for_the_fields() -> None:
-    found = parse_qs(urlsplit(footer.make_issue_address("https://gitlab.example/a/b", "T & U", "x\ny")).query)
-    assert found == {"issue[title]": ["T & U"], "issue[description]": ["x\ny"]}
-
-
 def test_pages_that_teach_say_what_their_sentences_are_about(hosted_page: Page) -> None:
     (line,) = hosted_page("guide/which").select(".scope")
     assert line.a["href"] == "../about/how-this-site-stays-true.html#what-a-sentence-is-about"

@@ -211,21 +211,3 @@ def test_without_scripts_there_is_no_filter_and_all_is_there(
     expect(tab.locator("form.filter")).to_be_hidden()
     shown = {TAGS: SHOWN, TABLE: ROWS}.get(address) or f"{LISTS[address][2]}:visible"
     assert tab.locator(shown).count() == tab.locator(shown.removesuffix(":visible")).count() > 10
-
-
-@pytest.mark.parametrize(
-    ("address", "part"), [(TAGS, ".tagged .chapter"), (TABLE, ".operators"), (next(iter(LISTS)), "dl")]
-)
-@pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_moves_when_the_script_comes(
-    fresh: BrowserContext, origin: str, address: str, part: str, width: int
-) -> None:
-    def find_place() -> float:
-        tab = new_tab(fresh)
-        tab.set_viewport_size({"width": width, "height": 900})
-        tab.goto(f"{origin}/{address}", wait_until="load")
-        return tab.locator(part).first.evaluate("part => part.getBoundingClientRect().top")
-
-    with_script = find_place()
-    fresh.route("**/filters.js*", lambda route: route.abort())
-    assert find_place() == with_script

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import axe
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
-from visiting import Visit, open_page, until
+from playwright.sync_api import BrowserContext, Locator, Page, expect
+from visiting import Visit, open_page
 
 GLOSSARY = "reference/glossary.html"
 LONGER_THAN_THE_REST = 1200  # milliseconds
@@ -69,16 +69,6 @@ def test_who_only_crosses_a_link_or_points_elsewhere_sees_nothing(tab: Page, vis
     expect_nothing(tab)
 
 
-def test_who_goes_on_while_the_texts_load_sees_that_of_the_link_with_the_focus(tab: Page) -> None:
-    asked: list[Route] = []
-    tab.route("**/link-previews.js", lambda route: asked.append(route))
-    reach_by_keyboard(tab, find_leaf(tab))
-    until(tab, lambda: bool(asked), lambda: "nobody asked for the texts")
-    tab.wait_for_timeout(100)
-    asked[0].continue_()
-    expect(find_note(tab)).to_contain_text("A tensor without grad_fn")
-
-
 def test_by_keyboard_until_escape_or_the_next_link(tab: Page) -> None:
     reach_by_keyboard(tab, find_leaf(tab))
     expect(find_leaf(tab)).to_be_focused()
@@ -112,13 +102,6 @@ def test_a_finger_gets_the_link_and_no_note(phone: BrowserContext, origin: str, 
     tab.wait_for_url("**#term-leaf")
     expect_nothing(tab)
     assert "link-previews.js" not in visit.files
-
-
-def test_texts_that_do_not_come_leave_the_link_as_it_is(tab: Page, visit: Visit) -> None:
-    tab.route("**/link-previews.js", lambda route: route.abort())
-    find_leaf(tab).hover()
-    expect_nothing(tab)
-    assert not [said for said in visit.errors if said.startswith("script: ")]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -62,12 +62,6 @@ def test_by_keyboard_from_the_slider_the_drawing_and_a_button(tab: Page, figure:
     expect(figure.get_by_role("button", name="Pause")).to_be_visible()
 
 
-def test_other_words_where_there_are_no_arrow_keys(phone: BrowserContext, origin: str) -> None:
-    said = open_page(phone, origin, FIRST).locator(f"#{FIGURE} .graph-now")
-    expect(said.get_by_text("with the buttons")).to_be_visible()
-    expect(said.get_by_text("with the arrow keys")).to_be_hidden()
-
-
 def test_a_step_shows_what_is_there_and_what_has_arrived(figure: Locator) -> None:
     """A number is written in one way; a sum has its terms as they arrive."""
     slider, said, x2 = figure.get_by_role("slider"), figure.locator(".graph-now"), find_card(figure, "x2")
@@ -140,19 +134,13 @@ def test_arrowheads_turn_where_a_gradient_has_gone(figure: Locator) -> None:
     assert edges.evaluate_all("edges => edges.map(edge => edge.innerHTML)") == drawn
 
 
-def test_it_plays_to_the_end_as_fast_as_one_likes(timed: Page) -> None:
+def test_it_plays_to_the_end(timed: Page) -> None:
     figure = timed.locator(f"#{FIGURE}")
-    speed, slider, steps = figure.get_by_role("button", name="Speed"), figure.get_by_role("slider"), {}
-    for _ in range(3):
-        slider.fill("0")
-        figure.get_by_role("button", name="Play").click()
-        timed.clock.run_for(7000)
-        expect(speed).to_have_attribute("aria-label", f"Speed: {speed.text_content()}")
-        steps[speed.text_content()] = slider.input_value()
-        figure.get_by_role("button", name="Pause").click()
-        speed.click()
-    assert steps == {"1×": "5", "2×": "9", "0.5×": "3"}
+    slider = figure.get_by_role("slider")
+    slider.fill("0")
     figure.get_by_role("button", name="Play").click()
+    timed.clock.run_for(7000)
+    expect(slider).to_have_value("5")
     timed.clock.run_for(60_000)
     expect(figure.get_by_role("button", name="Play")).to_be_visible()
     expect(slider).to_have_value("12")

@@ -1,4 +1,4 @@
-"""What a reader does with a page: change its theme, copy code, reach a box that scrolls; and parts of pages
+"""What a reader does with a page: change its theme, copy code, reach a box that scrolls, follow a path; and parts of pages
 that once looked wrong."""
 
 from __future__ import annotations
@@ -157,3 +157,29 @@ def test_formulas_have_their_font_on_the_first_visit_and_their_lines(opened: Cal
     assert tab.locator("math .braced").count() == 2
     assert read_style(tab, "math .braced", "borderBottomStyle") == "solid"
     assert "\u23df" not in tab.locator("article").inner_text()
+
+
+# -- A learning path: Next leads to its next page -----------------------------------------------------------
+
+
+def test_next_follows_the_path_until_it_is_left(opened: Callable[[str], Page]) -> None:
+    tab = opened(paths := "guide/learning-paths.html")
+    path = tab.locator("section", has=tab.get_by_role("heading", name="Fine-tuning a model")).last
+    links = path.locator(".card-title a")
+    pages = links.evaluate_all("links => links.map(({ href, textContent }) => [href, textContent])")
+    links.nth(len(pages) - 3).click()
+    card = tab.locator(".next-page")
+    for address, title in [*pages[-2:], (tab.url.partition("gallery")[0] + paths, "All learning paths")]:
+        expect(card.locator(".context")).to_have_text("Next in Fine-tuning a model")
+        expect(card.locator(".title")).to_have_text(title)
+        tab.reload()
+        card.click()
+        tab.wait_for_url(address)
+    tab.go_back()
+    expect(card.locator(".title")).to_have_text("All learning paths")
+    last, origin = tab.url, tab.url.partition("gallery")[0]
+    for others, said in (([FIRST], "Next in Fine-tuning a model"), ([FIRST, "index.html"], "Next")):
+        for other in others:
+            tab.goto(origin + other)
+        tab.goto(last)
+        expect(card.locator(".context")).to_have_text(said)

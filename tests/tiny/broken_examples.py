@@ -46,6 +46,13 @@ FIGURES = [
     example("varies_is_empty", "# varies:\nprint(1)\n", "say what varies, and why", "# varies"),
 ]
 
+POWER = "def size(a=1):\n    return {{'a': {}}}\n\n# %%\n# .. calculator:: {}\n\nx = 1\n"
+CALCULATORS = [
+    example("power", POWER.format("a**2", "size"), "line 11: the browser cannot compute: a ** 2", "# .. calc"),
+    example("statement", POWER.format("a}\n    {a", "size"), "line 12: the browser cannot compute: {a}", "# .. calc"),
+    example("no_function", POWER.format("a", "sizes"), "there must be a function sizes", "# .. calc"),
+]
+
 OUTPUTS = [
     example("warning", 'import warnings\n\nwarnings.warn("look out")\n', "UserWarning: look out", "warnings.warn"),
     example(
@@ -101,4 +108,4 @@ TEXTS = [
     ),
 ]
 
-EXAMPLES = [*CLAIMS, *GRAPHS, *FIGURES, *OUTPUTS, *TEXTS]
+EXAMPLES = [*CLAIMS, *GRAPHS, *FIGURES, *CALCULATORS, *OUTPUTS, *TEXTS]
