@@ -142,12 +142,21 @@ def _read_commit_time(root: Path) -> int | None:
 
 
 def _ask_git(root: Path, *command: str) -> str | None:
-    """What git says; None if it is not installed, or fails, as in a checkout that belongs to another user."""
+    """What git says; None if it is not installed, or fails.
+
+    git reads nothing of a checkout that belongs to another user, such as a folder that is mounted into a container.
+    """
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}  # builds in one checkout may ask at once
     try:
         done = subprocess.run(["git", *command], cwd=root, env=environment, capture_output=True, text=True)
     except OSError:
         return None
+    if "dubious ownership" in done.stderr:
+        from sphinx.util import logging
+
+        way_out = f"trust it with: git config --global --add safe.directory {root.resolve()}"
+        said = f"the pages have no date: git does not read {root}, which belongs to another user; {way_out}"
+        logging.getLogger(__name__).warning(said, type="atlas", subtype="date", once=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 

@@ -29,7 +29,6 @@ from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
-from atlas.pages import ERRORS
 from atlas.related import related_lines
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
@@ -128,14 +127,14 @@ def describe_foot(
     if document is None:
         return
     context["foot"] = {
-        "report": make_report(app, page),
+        "report": make_report_address(app, page),
         "scope": make_scope_sentence(app, page, context),
         "built": " ".join(list_built_sentences(app, page, context)),
     }
 
 
-def make_report(app: Sphinx, page: str) -> dict[str, str] | None:
-    """A link that opens an issue about the page, with its PyTorch and its commit filled in; None without a repository.
+def make_report_address(app: Sphinx, page: str) -> str | None:
+    """Where an issue about the page is written, with its PyTorch and its commit filled in; None without a repository.
 
     A reader writes and sends the issue on the host of the sources; this site is told nothing.
     """
@@ -146,27 +145,8 @@ def make_report(app: Sphinx, page: str) -> dict[str, str] | None:
     lines = [f"Page: {where}", f"PyTorch: {facts['torch']}"]
     if facts["commit"]:
         lines.append(f"Commit: {facts['commit']}")
-    is_error = page.startswith(ERRORS)
-    return {
-        "link": make_issue_address(
-            sources, app.env.titles[page].astext(), "\n".join(lines) + "\n\nWhat is wrong:\n\n"
-        ),
-        "label": "Say what happened instead" if is_error else "Report a mistake on this page",
-        "question": "Was this wrong for you?" if is_error else "",
-    }
-
-
-def make_issue_address(repository: str, title: str, body: str) -> str:
-    """Where an issue is written, with these words in it. GitLab has names of its own; Gitea and Forgejo have GitHub's.
-
-    >>> make_issue_address("https://git.example/someone/atlas", "A title", "Words.")
-    'https://git.example/someone/atlas/issues/new?title=A+title&body=Words.'
-    >>> make_issue_address("https://gitlab.com/someone/atlas", "A title", "Words.")
-    'https://gitlab.com/someone/atlas/-/issues/new?issue%5Btitle%5D=A+title&issue%5Bdescription%5D=Words.'
-    """
-    if "gitlab" in (urlsplit(repository).hostname or ""):
-        return f"{repository}/-/issues/new?{urlencode({'issue[title]': title, 'issue[description]': body})}"
-    return f"{repository}/issues/new?{urlencode({'title': title, 'body': body})}"
+    said = {"title": app.env.titles[page].astext(), "body": "\n".join(lines) + "\n\nWhat is wrong:\n\n"}
+    return f"{sources}/issues/new?{urlencode(said)}"
 
 
 def make_scope_sentence(app: Sphinx, page: str, context: dict[str, Any]) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import version
-from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
-from docutils import nodes
 
 from atlas import footer
 
@@ -88,18 +86,6 @@ def test_a_report_names_the_page_and_what_it_was_built_from(
     assert said["body"] == [f"Page: {where}\nPyTorch: {TORCH}\nCommit: {commit}\n\nWhat is wrong:\n\n"]
     assert link.get_text() == "Report a mistake on this page"
     assert not unhosted_page(name).select(".report")
-
-
-def test_a_page_about_an_error_asks_something_else() -> None:
-    name, options = "gallery/errors/one", {"source_repository": SOURCES}
-    app = SimpleNamespace(
-        config=SimpleNamespace(html_theme_options=options, html_baseurl="https://a.example/"),
-        builder=SimpleNamespace(get_target_uri=lambda page: f"{page}.html"),
-        env=SimpleNamespace(titles={name: nodes.title("", "One")}),
-        atlas_facts={"torch": TORCH, "commit": None},
-    )
-    report = footer.make_report(app, name)
-    assert (report["question"], report["label"]) == ("Was this wrong for you?", "Say what happened instead")
 
 
 def test_pages_that_teach_say_what_their_sentences_are_about(hosted_page: Page) -> None:
