@@ -426,9 +426,9 @@ compared.round(1).rename_axis(columns="peak, MiB")
 
 # %%
 # Without LoRA the two differ by less than 0.2 %, with LoRA by 0.3 %, and by 1.2 % with LoRA and checkpoints. In each of these
-# rows the peak is when backward begins. Where it is one of the other moments, the function is within 3 % for the sizes that we
-# tried. A GPU may choose other kernels: :ref:`the page on forecasts <sphx_glr_gallery_memory_forecast_a_training_step.py>` has
-# the same steps measured on one.
+# rows the peak is when backward begins. At the other moments expect a few percent, and more for a tiny batch. A GPU may choose
+# other kernels: :ref:`the page on forecasts <sphx_glr_gallery_memory_forecast_a_training_step.py>` has the same steps measured
+# on one.
 #
 # See also
 # --------
