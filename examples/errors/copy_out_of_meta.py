@@ -85,12 +85,12 @@ for _call in (
 # sphinx_gallery_end_ignore
 
 # %%
-# The warning says the same: nothing was copied. A single tensor, or ``model.cpu()``, has only the first half of the message.
+# A single tensor, or ``model.cpu()``, has only the first half of the message.
 #
 # Why
 # ---
-# On ``meta``, weights take no memory. Libraries build large models there, and put the weights in afterwards. What they did not
-# put in is still on ``meta``. This lists such parameters and buffers:
+# On ``meta``, weights take no memory. Libraries build large models there, and put the weights in afterwards. This lists the
+# parameters and buffers that are still there:
 
 
 def on_meta(model):
@@ -123,8 +123,8 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #
 # The fix
 # -------
-# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype. On the CPU, training changes
-# ``saved``, too, so give a second model its own copy.
+# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype. Training can change ``saved``,
+# too, so give a second model its own copy. Without a file, build the model outside of ``torch.device("meta")``.
 
 with torch.device("meta"):
     model = Net()
@@ -172,8 +172,8 @@ assert len(list(_tied.parameters())) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``assign=True`` replaces the parameters. So make the optimizer after this line. If two layers share a weight, share it again
-# before that: ``model.out.weight = model.words.weight``. Without this the optimizer gets two parameters, in silence.
+# ``assign=True`` replaces the parameters. If two layers share a weight, share it again, as in
+# ``model.out.weight = model.words.weight``. Then make the optimizer.
 #
 # **A buffer with persistent=False** is not in the file, so it stays on ``meta``:
 

@@ -89,7 +89,7 @@ assert not _copies(_Built(True)) and _copies(_Built(False))
 # sphinx_gallery_end_ignore
 
 # %%
-# *Graph leaves* are tensors without a ``grad_fn``. The message does not name the tensor, but when the copy fails is a hint:
+# *Graph leaves* are tensors without a ``grad_fn``. The message does not name the tensor. Look at when the copy fails:
 #
 # - **After the first batch:** ``forward`` or a hook keeps an output of a layer.
 # - **Before any batch,** often in ``AveragedModel`` or ``ModelEMA``: a weight was computed in ``__init__``, by
@@ -213,8 +213,8 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# **A loss uses the attribute, or the class is not yours:** once the loss is computed, set the attribute to ``None``. That
-# is safe if the next ``forward`` stores a new tensor. Empty a list with ``clear()``.
+# **A loss uses the attribute, or the class is not yours:** once the loss is computed, set the attribute to ``None``. Empty a
+# list with ``clear()``. A state that the next ``forward`` reads needs ``detach()`` instead.
 
 model.features = None
 best = copy.deepcopy(model)
@@ -227,11 +227,32 @@ _seen(x)
 assert not _copies(_seen)
 _seen.seen.clear()
 assert _copies(_seen)
+
+
+class _Stateful(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell, self.state = nn.GRUCell(3, 2), None
+
+    def forward(self, x):
+        self.state = self.cell(x, self.state)
+        return self.state
+
+
+_stateful = _Stateful()
+_stateful(x)
+_next = _stateful.cell(x, _stateful.state)
+assert not _copies(_stateful)
+_stateful.state = _stateful.state.detach()
+_twin = copy.deepcopy(_stateful)
+assert torch.equal(_twin(x), _next) and torch.equal(_stateful(x), _next)
+_twin.state = None  # as for a penalty: the state is lost
+assert not torch.allclose(_twin(x), _next)
 # sphinx_gallery_end_ignore
 
 # %%
-# The same helps for the ``weight`` of a layer under ``nn.utils.weight_norm``, ``nn.utils.spectral_norm`` or ``nn.utils.prune``,
-# which compute it again in each forward:
+# For the ``weight`` of a layer under ``nn.utils.weight_norm``, ``nn.utils.spectral_norm`` or ``nn.utils.prune`` do so before
+# each copy. The next forward computes it again:
 
 from torch.nn.utils import prune
 

@@ -70,12 +70,18 @@ _slopes = torch.func.vmap(grad(lambda t: _net(t).squeeze()))(_points)
 _leaf = _points.clone().requires_grad_()
 _net(_leaf).sum().backward()
 assert torch.allclose(_slopes, _leaf.grad, atol=1e-6)
+_bends = torch.func.vmap(
+    grad(lambda t: grad(lambda t: _net(t).squeeze())(t).squeeze())
+)(_points)
+(_slope,) = torch.autograd.grad(_net(_leaf).sum(), _leaf, create_graph=True)
+(_bend,) = torch.autograd.grad(_slope.sum(), _leaf)
+assert torch.allclose(_bends, _bend, atol=1e-5) and _bend.any()
 assert "got tensor with 1 dims" in says(lambda: grad(_net)(_points[0]))
 assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``grad`` calls ``grad_and_value``, so the message names that. Its end, and the function that you gave to ``grad``, tell the
+# The message names ``grad_and_value``, which ``grad`` calls. Its end, and the function that you gave to ``grad``, tell the
 # cause:
 #
 # .. list-table::
@@ -92,7 +98,7 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #    * - a network with one output, for one sample: *tensor with 1 dims*, or *2 dims*
 #      - The output has shape ``(1,)`` or ``(1, 1)``: add ``.squeeze()``.
 #    * - a solution of which you want the slope, as in a PINN
-#      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` in ``f``
+#      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` after the network and after an inner ``grad``
 #    * - a loss and predictions: *got <class 'tuple'>*
 #      - ``has_aux=True``, below
 #    * - ``.item()`` in the function: *got <class 'float'>*
@@ -100,8 +106,8 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #
 # Why
 # ---
-# A gradient has the shape of the weight: one slope for each element, of *one* number. Five numbers have five such rows, which
-# together are the Jacobian. ``grad`` of the mean is the mean of these rows:
+# A gradient has one slope for each element of the weight, of *one* number. Five numbers have five such rows, which together
+# are the Jacobian. ``grad`` of the mean is the mean of these rows:
 
 import matplotlib.pyplot as plt
 from torch.func import jacrev
@@ -112,7 +118,7 @@ mean = grad(lambda weight: loss(weight).mean())(weight)
 # figure: A table. Five rows of three slopes, one for each output, and below them one row, their mean.
 _, ax = plt.subplots(figsize=(7, 2), layout="constrained")
 table = torch.cat([rows, mean[None]])
-ax.imshow(table, cmap="PuOr", vmin=-6, vmax=6, aspect="auto")
+ax.imshow(table.numpy(), cmap="PuOr", vmin=-6, vmax=6, aspect="auto")
 for i, row in enumerate(table.tolist()):
     for j, slope in enumerate(row):
         ax.text(j, i, f"{slope:.2f}", ha="center", va="center", fontsize=8)
@@ -148,8 +154,7 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 #
 # - the slope of each output: ``jacrev(f)(weight)``;
 # - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample; a network and a loss
-#   that expect a batch get ``x[None]`` and ``y[None]``;
-# - the loss and, for example, the predictions: ``grad(f, has_aux=True)``, see below.
+#   that expect a batch get ``x[None]`` and ``y[None]``.
 
 from torch.func import vmap
 

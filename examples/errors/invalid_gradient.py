@@ -73,7 +73,7 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# The message says where to look:
+# Where to look:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -88,8 +88,8 @@ def _message(call):
 #    * - ``AddmmBackward0`` or another node of PyTorch
 #      - often code that changes the size of a tensor through ``.data``
 #
-# ``got [3] but expected ... [2, 3]``: shape of the gradient, and shape of the argument. If the message ends in *expected device
-# ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
+# ``got [3]`` is the shape of the gradient, ``expected ... [2, 3]`` that of the argument. If the message ends in *expected
+# device ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
 #
 # Why
 # ---
@@ -101,13 +101,12 @@ y = Scale.apply(x, scale)
 # graph: y -- The gradient for x must be 2×3 as x is, the gradient for scale 3 as scale is
 
 # %%
-# *Compatible* means: the same shape, or a larger one to which broadcasting could have brought the tensor. Autograd sums the
-# larger one without a message, so a mistake with a larger result is not noticed.
+# *Compatible* is also a larger shape, to which the argument could be broadcast. Autograd sums such a gradient without a
+# message, even if it is a mistake.
 #
 # The fix
 # -------
-# **In your own Function**: return each gradient in the shape of its argument. Sum over the dimensions in which the argument was
-# broadcast, and over no others.
+# **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others.
 
 
 class FittingScale(Scale):
@@ -215,8 +214,7 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Make new parameters instead, and then a new optimizer, because the old one still has the old ones. What was frozen or shared
-# has to be frozen or shared again.
+# Make new parameters instead, and then a new optimizer. Freeze and share again what was frozen or shared.
 
 layer = nn.Linear(4, 3)
 old_output = layer(torch.ones(2, 4))
@@ -285,7 +283,18 @@ class _DefaultExp(Exp):
 
 
 assert _message(_OldExp.apply(x, 0.5).backward).endswith(_words)
-assert not _message(_OldExp.apply(x).backward)  # here a default does not count
+
+
+class _FixedOldExp(_OldExp):
+    @staticmethod
+    def backward(ctx, gradient):
+        return Exp.backward(ctx, gradient), None
+
+
+for _arguments in ((x,), (x, 0.5)):  # passed, or left to its default
+    x.grad = None
+    assert not _message(_FixedOldExp.apply(*_arguments).backward)
+    assert torch.allclose(x.grad, 0.5 * torch.exp(torch.tensor(0.5)))
 assert _message(_DefaultExp.apply(x).backward).endswith(_words)
 x.grad = None
 
@@ -331,8 +340,8 @@ x.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# ``expected 2`` counts the arguments of ``forward`` without ``ctx``. Return ``None`` in the place of a number or a flag. Do
-# not return it for a tensor that is to be trained: ``step()`` would pass over that tensor.
+# Return one value for each argument of ``forward`` but ``ctx``, also for one with a default value: ``None`` in the place of a
+# number or a flag. A tensor for which you return ``None`` gets no gradient.
 
 
 class FixedExp(Exp):
@@ -348,17 +357,14 @@ print("x.grad:", x.grad)
 # sphinx_gallery_start_ignore
 assert torch.allclose(x.grad, 0.5 * torch.exp(torch.tensor(0.5)))
 _factor = torch.tensor(0.5, requires_grad=True)
-_optimizer = torch.optim.SGD([_factor], lr=0.1)
 FixedExp.apply(x, _factor).backward()
-_optimizer.step()
-assert _factor.grad is None and _factor == 0.5
+assert _factor.grad is None
 assert _returning(lambda dx: None, flags=()) is None  # a forgotten return
 # sphinx_gallery_end_ignore
 
 # %%
-# - An argument with a default value counts too. Without ``setup_context`` it counts only if it is passed.
-# - Return a tuple: a list in square brackets counts as one value, and so does a ``backward`` without ``return``. With one
-#   argument, a forgotten ``return`` is silent, and ``x.grad`` is ``None``.
+# - A list in square brackets counts as one value, and so does a ``backward`` without ``return``. With one argument, a forgotten
+#   ``return`` is silent, and ``x.grad`` is ``None``.
 # - A gradient in the place of a number says *returned a gradient different than None at position 2*.
 #
 # What not to do

@@ -23,7 +23,7 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
 # %%
 # The code that raises it
 # -----------------------
-# Distances between all samples of a batch. The distance of a sample to itself is multiplied by 0.
+# In these distances between all samples of a batch, that of a sample to itself is multiplied by 0.
 
 import torch
 from torch import nn
@@ -80,10 +80,8 @@ def _anomaly(function, *values):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``SqrtBackward0`` is the node in whose result the NaN was first seen. Nodes are named after their operation.
-#
-# Without :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the
-# gradients of the layer:
+# ``SqrtBackward0``, the backward of the root, is the node in whose result the NaN was first seen. Without :ref:`anomaly mode
+# <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the gradients of the layer:
 
 z = layer(x)
 squared = (z[:, None] - z).square().sum(dim=2)
@@ -109,8 +107,8 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
 #
 # Why
 # ---
-# The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, which is infinite at 0. The gradient that arrives there is 0,
-# because that distance was multiplied by 0. And 0 times infinity is NaN.
+# The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, infinite at 0. The gradient that arrives there is 0, because that
+# distance was multiplied by 0. And 0 times infinity is NaN.
 
 x = torch.tensor(0.0, requires_grad=True)
 root = torch.sqrt(x)
@@ -128,23 +126,17 @@ assert root.grad == 0 and x.grad.isnan() and y == 0
 assert "distance = squared.sqrt()" in _warned.split("File")[-1]
 _named, _finite, _gradient = _anomaly(lambda w: (w**2).sum().sqrt(), 0.0, 0.0)
 assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
-_named, _finite, _gradient = _anomaly(
-    lambda w: functional.mse_loss(w * float("nan"), torch.zeros(2)), 1.0, 2.0
-)
-assert _named == "MseLossBackward0" and not _finite
 # sphinx_gallery_end_ignore
 
 # %%
 # How to find the line
-# --------------------
-# Before the error comes a warning with the traceback of the *forward* call. Its last line here is
-# ``distance = squared.sqrt()``. That is not always the line to fix:
+# -------------------- Before the error comes a warning with the traceback of the *forward* call, which ends in ``distance =
+# squared.sqrt()``. That is not always the line to fix:
 #
-# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root itself returns an infinite gradient, and only the square turns
-#   it into NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
-# - **The loss is NaN already.** Then the NaN comes from the forward pass, and the message names a node that met it, such as
-#   ``MseLossBackward0`` for a NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``, start with
-#   :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root returns an infinite gradient, and only the square turns it into
+#   NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
+# - **The loss is NaN already,** for example from NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``,
+#   start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
 #
 # The fix
 # -------
@@ -208,11 +200,11 @@ for _function, _name in (
 # Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
 # ``squared.clamp(min=1e-12).sqrt()``. In ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0, so you need no small number. But if
-# you differentiate it twice, write the root yourself, with the small number under it.
+# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, write
+# the root yourself, with the small number under it.
 #
-# **Anything else**, such as a logarithm, a power below 1 or a division: give it a harmless argument wherever you do not use
-# the result. You need ``where`` twice. The inner one protects backward, the outer one picks the values.
+# **Anything else**, such as a logarithm or a division: give it a harmless argument wherever you do not use the result. You need
+# ``where`` twice. The inner one protects backward, the outer one picks the values.
 
 p = torch.tensor([0.0, 0.5], requires_grad=True)
 safe = torch.where(p > 0, p, 1.0)
@@ -243,8 +235,8 @@ for _function in (
 # %%
 # What not to do
 # --------------
-# **Replace the result.** One ``where``, or ``nan_to_num``, on the *value* comes too late. The branch that is not chosen gets a
-# gradient of 0, and this 0 meets the infinite derivative.
+# **Replace the result.** One ``where``, or ``nan_to_num``, comes too late. The branch that is not chosen gets a gradient of 0,
+# which meets the infinite derivative.
 
 x = torch.tensor(0.0, requires_grad=True)
 torch.where(x > 0, torch.sqrt(x), 0.0).backward()
@@ -260,8 +252,8 @@ assert _anomaly(lambda q: torch.where(q > 0, torch.sqrt(q), 0.0), 0.0)[2].isnan(
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replace the NaN in the gradient by 0.** A gradient is the *sum* over all paths. One NaN makes it NaN, so the part that was
-# right is gone as well:
+# **Replace the NaN in the gradient by 0.** A gradient is the *sum* over all paths, so one NaN also removes the part that was
+# right. In this example, that of ``good`` is 2 for both numbers:
 
 w = torch.tensor([0.0, 3.0], requires_grad=True)
 bad = (w - w.detach()).square().sum().sqrt()
@@ -275,8 +267,6 @@ assert _anomaly(lambda w: (2 * w).sum(), 0.0, 3.0)[2].tolist() == [2, 2]
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of ``good`` alone is 2 for both numbers.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: how to read the two tracebacks.

@@ -109,8 +109,8 @@ assert f"{losses.mean():.2f}" == "0.77"
 #
 # Why
 # ---
-# A tensor of three losses is three numbers, and Python wants one. PyTorch could take the sum, the mean or the first, so it does
-# not guess. With a batch of one sample there is one number, so ``.item()`` works until the batch is larger.
+# A tensor of three losses is three numbers, and Python wants one: the sum, the mean or the first? PyTorch does not guess. With
+# one sample, ``.item()`` works.
 
 import matplotlib.pyplot as plt
 
@@ -153,8 +153,8 @@ assert not torch.isclose((_each * _mask).mean(), _mean)
 
 # %%
 # With labels of −100, ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only
-# used labels, with their weights. With a mask of zeros and ones that has the shape of the losses, use
-# ``losses[mask.bool()].mean()``.
+# used labels, with their weights. With a mask of zeros and ones in the shape of the losses,
+# use ``losses[mask.bool()].mean()``.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
@@ -230,10 +230,12 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #
 #    * - the line
 #      - write
-#    * - ``nn.MSELoss(outputs, targets)``, ``UNet(images)``: tensors for a class
+#    * - ``nn.MSELoss(outputs, targets)``: tensors for a class
 #      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
+#    * - ``if a == b: correct += 1``
+#      - ``correct += (a == b).sum().item()``
 #    * - ``if a == b:``
-#      - ``if (a == b).all():`` or ``.any()``; for two tensors ``torch.equal(a, b)``
+#      - ``if (a == b).all():`` or ``.any()``; for two tensors of one shape ``torch.equal(a, b)``
 #    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
 #      - ``if x is not None:``, ``x if x is not None else y``
 #    * - ``if x > 0:`` for a choice for each element
@@ -259,15 +261,21 @@ assert ((target > 1) & (target < 4)).tolist() == [False, True, False]
 assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
 assert says(lambda: exec("if p == 2: pass", {"p": prediction})) == _said
 assert (prediction == 2).any() and not (prediction == 2).all()
+# counted in two batches of three: 3 and 2 are right, though all() holds for one
+_right = [(prediction, prediction), (prediction, target)]
+assert sum((p == t).sum().item() for p, t in _right) == 5
+assert sum(1 for p, t in _right if (p == t).all()) == 1
 assert says(lambda: torch.equal(prediction, 2)).startswith("TypeError")
+_ones = torch.ones(3)
+assert (_ones == _ones[0]).all() and not torch.equal(_ones, _ones[0])  # shapes
 # sphinx_gallery_end_ignore
 
 # %%
-# Do not write ``if (a == b).sum():``. It asks whether *at least one* element is equal.
+# ``if (a == b).sum():`` asks whether *at least one* element is equal.
 #
 # iteration over a 0-d tensor
 # ---------------------------
-# The opposite: a tensor with one number and no dimension, where several are wanted. ``squeeze()`` of a batch of one makes it:
+# The opposite: a tensor with one number and no dimension. ``squeeze()`` of a batch of one makes it:
 
 import torch
 
@@ -301,7 +309,7 @@ assert says(lambda: _repackage(torch.ones(1, 2))) == (
 
 # %%
 # - **squeeze()**: leave it out. For ``(batch, 1)``, name the dimension: ``squeeze(1)``.
-# - **for, sum(), any(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
+# - **for, sum(), any(), len(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
 # - **repackage_hidden(h)** of old language models calls itself on each element, until none is left. Test for a tensor:
 
 
@@ -321,8 +329,6 @@ assert not any(v.requires_grad for v in repackage_hidden((_h, _h)))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``len(loss)`` says *len() of a 0-d tensor*.
-#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`, when ``backward`` wants a single loss.

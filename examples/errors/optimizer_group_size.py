@@ -64,7 +64,7 @@ assert (
 # Why
 # ---
 # The optimizer's state dict finds parameters by number: 0 is the first that the optimizer got. So each number must mean the
-# same parameter as before. PyTorch only compares how many there are in each group:
+# same parameter as before. PyTorch only compares how many each group has:
 
 import matplotlib.pyplot as plt
 
@@ -132,8 +132,8 @@ for _frozen in (True, False):
 # ``load_state_dict`` also takes the settings of the file, such as the learning rate and the weight decay. The added group has
 # those of the constructor, unless you give it its own: ``{"params": net[0].parameters(), "lr": 1e-4}``.
 #
-# **Before the first run** there is a simpler way: give Adam all parameters, the frozen ones too. It skips a parameter whose
-# ``grad`` is ``None``, and you can unfreeze it later without a new group.
+# **Before the first run,** give Adam all parameters, the frozen ones too. It skips a parameter whose ``grad`` is ``None``, and
+# you can unfreeze it later without a new group.
 #
 # loaded state dict has a different number of parameter groups
 # ------------------------------------------------------------
@@ -170,9 +170,8 @@ assert torch.equal(
 # %%
 # KeyError: 'betas'
 # -----------------
-# The file of a different class of optimizer can raise a ``KeyError``, sometimes only in ``step()``. Make an optimizer of the
-# file's class, or begin with a new one. The file of SGD has no ``'betas'`` for Adam, and the file of Adam has no ``'momentum'``
-# for SGD:
+# The file of a different class of optimizer can raise a ``KeyError``, sometimes only in ``step()``: SGD has no ``'betas'`` for
+# Adam, and Adam has no ``'momentum'`` for SGD. Make an optimizer of the file's class, or begin with a new one.
 
 # sphinx_gallery_start_ignore
 try:
@@ -201,8 +200,7 @@ assert raised[1:] == ["'betas'", "'step'", "'momentum'"]
 
 # %%
 # What not to do
-# --------------
-# **Do not trust that it loads.** Below, two layers of one shape have changed places. Nothing is raised, and each weight goes on
+# -------------- **Do not trust that it loads.** Below, two layers of one shape have changed places, and each weight goes on
 # with the momentum of the other:
 
 first, second = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)

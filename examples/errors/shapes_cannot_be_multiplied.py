@@ -11,7 +11,6 @@ mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
    ! single: Expected hidden[0] size (1, 1, 4), got [1, 2, 4]
    ! single: einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3
    ! single: number of subscripts in the equation does not match the number of dimensions for operand
-   ! single: einsum(): output subscript k does not appear in the equation
 
 .. in-short::
 
@@ -68,16 +67,15 @@ def _says(call, *inputs):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``2``: how many vectors arrive. Here it is the batch. If the input has more than two dimensions, it is the product of all
-#   but the last.
+# - ``2``: how many vectors arrive, usually the batch. For sequences it is batch times length.
 # - ``2304``: how long each vector is.
-# - ``400x10``: the layer's weight, transposed: ``in_features`` and ``out_features``.
+# - ``400x10``: ``in_features`` and ``out_features`` of the layer.
 #
 # Why
 # ---
 # ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. A product of matrices needs as many
-# columns on the left as rows on the right. Here the number of columns depends on the size of the image. The 400 in many
-# tutorials is for images of 32 × 32 and one more convolution. Print the shapes on the way to see where the number comes from:
+# columns on the left as rows on the right. The 400 in many tutorials is for images of 32 × 32 and one more convolution. Print
+# the shapes on the way to see where your number comes from:
 
 x = images
 for layer in net[:-1]:
@@ -99,7 +97,7 @@ assert nn.Sequential(*_convs)(torch.ones(1, 3, 32, 32)).numel() == 400
 # %%
 # The fix
 # -------
-# If the first number is your batch (for sequences: batch times length), make the layer for what arrives, the second number.
+# If the first number is your batch, make the layer for what arrives, the second number.
 
 net = nn.Sequential(
     nn.Conv2d(1, 16, 5),
@@ -124,17 +122,16 @@ for _size in (28, 64):
 
 # %%
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
-# - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one batch before you
-#   make the optimizer.
-# - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you move the model to the GPU
-#   and make the optimizer.
+# - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one before you make the
+#   optimizer.
+# - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
 # - **The first number is not the number of images**: ``nn.Flatten()`` is missing, or a ``view`` mixed the batch with other
-#   dimensions. Write ``x.flatten(1)`` instead. A single image first needs a batch dimension: ``image.unsqueeze(0)``.
-# - **In a model of another library**: often two parts belong to different models, as a text encoder that gives 768 numbers
-#   and a network for 4096. Use the part that belongs to the model.
+#   dimensions. Write ``x.flatten(1)`` instead. A single image first needs ``image.unsqueeze(0)``.
+# - **In a model of another library**: often two parts do not belong together, as a text encoder that gives 768 numbers and a
+#   network for 4096.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
-# What ``view(-1, 400)`` does instead: 25 images of 2,304 numbers become 144 rows. Some rows have two images:
+# With ``view(-1, 400)``, 25 images of 2,304 numbers become 144 rows. Some rows have two images:
 
 features = torch.arange(25.0)[:, None].expand(25, 2304)  # image number i is all i
 rows = features.reshape(-1, 400)
@@ -154,7 +151,7 @@ assert torch.allclose(net(images[0].unsqueeze(0)), scores[:1], atol=1e-5)
 # %%
 # input.size(-1) must be equal to input_size. Expected 10, got 5
 # --------------------------------------------------------------
-# *Expected* is the ``input_size`` of a recurrent layer, and *got* the last dimension of the input:
+# *Expected* is the layer's ``input_size``, *got* the last dimension of the input:
 
 import torch
 from torch import nn
@@ -184,10 +181,9 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Vectors of another length**, as here: make the layer for them, ``input_size=5``.
-# - **One number for each time**, such as prices of shape ``(batch, time)``: use ``input_size=1``, ``batch_first=True`` and
-#   ``prices.unsqueeze(2)``.
-# - **After** ``nn.Conv1d``, which has the features before the times: ``maps.transpose(1, 2)`` with ``batch_first=True``.
+# - **Vectors of another length**, as above: ``input_size=5``.
+# - **Prices of shape** ``(batch, time)``: ``input_size=1``, ``batch_first=True`` and ``prices.unsqueeze(2)``.
+# - **After** ``nn.Conv1d``: ``maps.transpose(1, 2)`` with ``batch_first=True``.
 #
 # Expected hidden[0] size
 # -----------------------
@@ -215,8 +211,6 @@ for _options, _first in (
 ):
     _said = _says(nn.LSTM(10, 4, batch_first=True, **_options), _input, _two)
     assert _said == f"Expected hidden[0] size ({_first}, 2, 4), got [1, 2, 4]"
-_said = _says(nn.LSTM(10, 4, proj_size=3, batch_first=True), _input, _two)
-assert _said == "Expected hidden[0] size (1, 2, 3), got [1, 2, 4]"
 _said = _says(nn.GRU(10, 4, batch_first=True), torch.ones(1, 5, 10), _two[0])
 assert _said == "Expected hidden size (1, 1, 4), got [1, 2, 4]"
 _zeros = torch.zeros(1, 1, 4), torch.zeros(1, 1, 4)
@@ -232,14 +226,13 @@ assert torch.allclose(_swapped(_samples, _two)[0][1], _alone, atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size`` (or ``proj_size``). If the
-# batch size expected is the length of your sequences, set ``batch_first=True``. If the state is from other samples, call
-# ``lstm(batch)`` without it. If each batch goes on where the last one stopped, keep and detach the state, and use
-# ``drop_last=True``: see :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``. If the batch size
+# expected is the length of your sequences, set ``batch_first=True``. If the state is from other samples, call ``lstm(batch)``
+# without it. If each batch goes on where the last one stopped, see :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 #
 # einsum(): subscript j has size 4 for operand 1
 # ----------------------------------------------
-# One letter stands for two sizes. The weight of a linear layer is ``(out, in)``:
+# One letter has two sizes. The weight of a linear layer is ``(out, in)``:
 
 import torch
 from torch import nn
@@ -270,15 +263,12 @@ assert _einsum("ij,kj->ik", _batch, weight) == (
     "of dimensions (3) for operand 0 and no ellipsis was given"
 )
 assert torch.einsum("...j,kj->...k", _batch, weight).shape == (5, 2, 4)
-assert _einsum("ij,lj->ik", x, weight) == (
-    "einsum(): output subscript k does not appear in the equation for any input operand"
-)
 _wrong = torch.einsum("ij,kl->ik", x, weight)  # a new letter is summed alone
 assert torch.allclose(_wrong, x.sum(1, keepdim=True) * weight.sum(1), atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# Operand 1 is the second tensor. Give each tensor the letters of its own dimensions:
+# Give each tensor the letters of its own dimensions. Operand 1 is the second:
 
 print(torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T))
 
@@ -287,11 +277,8 @@ assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T)
 # sphinx_gallery_end_ignore
 
 # %%
-# - **number of subscripts in the equation**: a tensor has more or fewer dimensions than letters. If the extra dimensions come
-#   first, ``"...j,kj->...k"`` takes any number of them.
-# - **output subscript k does not appear**: each letter after the arrow must be one of the letters before it.
-#
-# Do not rename the letter: ``"ij,kl->ik"`` runs, sums ``j`` and ``l`` alone, and has the right shape with wrong numbers.
+# If the *number of subscripts* does not match, a tensor has more or fewer dimensions than letters: ``"...j,kj->...k"`` takes
+# any number of dimensions before the last. A new letter, ``"ij,kl->ik"``, runs and returns wrong numbers.
 #
 # See also
 # --------

@@ -50,7 +50,7 @@ assert message == (
 # sphinx_gallery_end_ignore
 
 # %%
-# *Target* means the labels, *input* what the model returned. ``BCELoss`` has a different message:
+# *Target* means the labels, *input* what the model returned. ``BCELoss`` says:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -89,8 +89,8 @@ assert raised == [
 #      - One output for each step of a sequence: ``logits.squeeze(2)``
 #    * - ``[4]``, ``[4, 2]``
 #      - One class for each sample: ``CrossEntropyLoss`` with ``labels.long()``, below
-#    * - ``[8, 5]``, ``[8, 6]``
-#      - The labels have 5 classes: give the last layer 5 outputs.
+#    * - ``[8]``, ``[8, 1, 1, 1]``
+#      - A discriminator that ends with a convolution: ``outputs.flatten()``
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
 #      - If the mask was read as a color image, open it with ``convert("L")``, and make its values 0 and 1.
 #    * - ``[4]``, ``[100]``
@@ -130,8 +130,11 @@ _two = torch.randn(4, 2)
 assert "size (torch.Size([4, 2]))" in _says(criterion, _two, torch.ones(4))
 assert _says(nn.CrossEntropyLoss(), _two, torch.ones(4).long()) == ""
 _sure = torch.tensor([[30.0, -30.0]])
-for _scores, _least in ((_sure, 0), (_sure.sigmoid(), 0.31)):
+for _scores, _least in ((_sure, 0), (_sure.sigmoid(), 0.31), (_sure.softmax(1), 0.31)):
     assert round(nn.CrossEntropyLoss()(_scores, torch.tensor([0])).item(), 2) == _least
+_fakes = torch.randn(8, 1, 1, 1)
+assert "size (torch.Size([8, 1, 1, 1]))" in _says(criterion, _fakes, torch.ones(8))
+assert _says(criterion, _fakes.flatten(), torch.ones(8)) == ""
 _last = torch.randn(5)
 assert "size (torch.Size([8]))" in _says(criterion, _last, torch.ones(8))
 for _like in (torch.ones_like, torch.zeros_like):
@@ -140,7 +143,7 @@ assert "can't be cast" in _says(criterion, logits.squeeze(1), labels.long())
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each sample has one class.** Use ``CrossEntropyLoss`` without a sigmoid, with class numbers:
+# **Each sample has one class.** Use ``CrossEntropyLoss`` without a sigmoid or softmax, with class numbers:
 
 scores = nn.Linear(3, 4)(x)
 classes = torch.tensor([3, 0])

@@ -163,11 +163,9 @@ assert torch.equal(_weight.grad, torch.ones(3, 2))
 # <part-of-a-leaf>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
-# **For a weight that you limit after** ``optimizer.step()`` a new tensor would not be the parameter. Write to it inside
-# ``no_grad``.
+# **For a weight that you limit after** ``optimizer.step()``, keep the loop, and put it inside ``no_grad``.
 #
-# **For a picture or a log** nothing has to be recorded. If the write is in a library, as in older versions of torchvision's
-# ``make_grid``, give it ``image.detach().clone()``.
+# **For a picture or a log** nothing has to be recorded: give ``image.detach().clone()`` to the library that writes.
 #
 # What not to do
 # --------------
@@ -210,8 +208,8 @@ assert torch.equal(image, before)
 # %%
 # Similar messages
 # ----------------
-# **A backward hook on a module, and an in-place operation after it.** ``register_full_backward_hook`` passes the output of the
-# layer through a Function. The result is a view, and here the ReLU writes to it:
+# **A backward hook on a module, and an in-place operation after it.** ``register_full_backward_hook`` makes the output of the
+# layer a view, and the ReLU below writes to it:
 
 # sphinx_gallery_start_ignore
 raised = []
