@@ -71,8 +71,8 @@ assert block[0].weight.grad is None and head.weight.grad.norm() > 0
 #
 # Why
 # ---
-# The reentrant checkpoint is a custom Function around the block. Autograd sees the inputs of this Function. The weights are
-# used inside of it, without a graph. If no input requires grad, the output does not either:
+# The reentrant checkpoint is a custom Function around the block. Autograd sees the inputs of this Function, and not the
+# weights inside of it. If no input requires grad, the output does not either:
 
 loss = head(hidden).sum()
 
@@ -179,6 +179,15 @@ except RuntimeError as error:
 assert raised == [
     "none of output has requires_grad=True, this checkpoint() is not necessary"
 ]
+# without a checkpoint: the head learns as before, and what comes before the tower does not
+_before = nn.Linear(8, 8)
+_heads = []
+for _run in (tower, functools.partial(checkpoint, tower, use_reentrant=False)):
+    head.zero_grad()
+    head(_run(_before(hidden))).sum().backward()
+    _heads.append(head.weight.grad)
+assert torch.equal(*_heads) and _before.weight.grad is None
+assert vision.weight.grad is None
 vision.requires_grad_(False)
 _slopes = []
 for _run in (
@@ -196,7 +205,8 @@ for _reentrant in (True, False):  # a dictionary as the result
 # sphinx_gallery_end_ignore
 
 # %%
-# To keep the tower fixed, write ``vision.requires_grad_(False)`` instead of ``no_grad``. What comes before it still learns.
+# Call the tower without a checkpoint: under ``no_grad`` it saves nothing. To train what comes before it, write
+# ``vision.requires_grad_(False)`` instead of ``no_grad``.
 #
 # **torch.autograd.grad** by an input that requires grad, as in a gradient penalty, raises:
 
@@ -230,7 +240,7 @@ assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# ``use_reentrant=False`` can do this, and second derivatives as well.
+# ``use_reentrant=False`` can do this.
 #
 # **You passed neither True nor False.** PyTorch warns and uses ``True``:
 

@@ -41,8 +41,10 @@ import multiprocessing
 import os
 import re
 import runpy
+import signal
 import tempfile
 import textwrap
+import time
 import traceback
 import warnings
 from unittest import mock
@@ -120,27 +122,21 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - what to do
 #    * - *An attempt has been made to start a new process*
 #      - ``if __name__ == "__main__":``, as below
-#    * - *Can't pickle local object*, *Ran out of input*
-#      - Move a function to the top level: see below.
 #    * - *is killed by signal: Killed*
-#      - Probably memory ran out. Fewer workers, a smaller batch, ``prefetch_factor=1``. Load images in ``__getitem__``.
+#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``.
 #    * - *is killed by signal: Bus error*
-#      - Probably shared memory is full, through which batches travel. Start a container with ``--shm-size=8g`` or
-#        ``--ipc=host`` (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
-#    * - *Caught KeyError in DataLoader worker process 0*
-#      - Your ``__getitem__`` raised: see below.
-#    * - *Cannot re-initialize CUDA in forked subprocess*
-#      - Leave the GPU to the training loop: see below.
+#      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``
+#        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
 #    * - *Segmentation fault*, or nothing
 #      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line.
 #
 # Why
 # ---
-# A spawned worker does not begin as a copy of your program. It imports your script to find your classes, and so it comes to the
-# loop over the loader and wants workers of its own. Python refuses this. What is below ``if __name__ == "__main__":`` is not
-# run by an import. ``"forkserver"``, the default of Linux from Python 3.14 on, needs the same line.
+# A spawned worker imports your script to find your classes. So it comes to the loop over the loader and wants workers of its
+# own, which Python refuses. An import does not run what is below ``if __name__ == "__main__":``. ``"forkserver"``, the default
+# of Linux from Python 3.14 on, needs the same line.
 #
-# Memory grows with the number of workers, since each one loads batches ahead, 2 by default:
+# Memory grows with the number of workers, since each one loads batches ahead:
 
 import matplotlib.pyplot as plt
 
@@ -162,10 +158,31 @@ ax.set(title="Batches loaded ahead")
 ax.invert_yaxis()
 
 # sphinx_gallery_start_ignore
-import signal
-import time
-
 assert ahead == [2, 4, 8, 2]
+# sphinx_gallery_end_ignore
+
+# %%
+# The fix
+# -------
+# Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
+# spawned worker looks for them. It sees no variables that are set below that line: pass them to your dataset.
+
+# sphinx_gallery_start_ignore
+script = """
+# sphinx_gallery_end_ignore
+from torch.utils.data import DataLoader
+
+loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
+if __name__ == "__main__":
+    for batch in loader:
+        print(batch)
+# sphinx_gallery_start_ignore
+"""
+_run(script)
+assert _said_by_workers() == ""
+# what a spawned worker imports: the script under another name
+_seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
+assert "loader" in _seen and "batch" not in _seen
 
 
 class _Ends(Dataset):
@@ -190,30 +207,6 @@ for _number in (signal.SIGKILL, signal.SIGBUS):
 os.dup2(_saved, 2)
 assert _messages[0] == "DataLoader worker (pid 1234) is killed by signal: Killed."
 assert "is killed by signal: Bus error. It is possible that" in _messages[1]
-# sphinx_gallery_end_ignore
-
-# %%
-# The fix
-# -------
-# Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
-# spawned worker looks for them.
-
-# sphinx_gallery_start_ignore
-script = """
-# sphinx_gallery_end_ignore
-from torch.utils.data import DataLoader
-
-loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
-if __name__ == "__main__":
-    for batch in loader:
-        print(batch)
-# sphinx_gallery_start_ignore
-"""
-_run(script)
-assert _said_by_workers() == ""
-# what a spawned worker imports: the script under another name
-_seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
-assert "loader" in _seen and "batch" not in _seen
 # sphinx_gallery_end_ignore
 
 # %%
@@ -266,22 +259,15 @@ print(*loader)
 import pickle
 
 assert pickle.loads(pickle.dumps(partial(collate, 10)))([1]) == [10]
-_said = []
-try:
-    pickle.loads(b"")
-except EOFError as error:
-    _said.append(str(error))
-assert _said == ["Ran out of input"]
 # sphinx_gallery_end_ignore
 
 # %%
-# For a transform with a ``lambda``, write a function in the same way. *Ran out of input* from ``pickle.load`` in your own code
-# is a different case: most often the file is empty.
+# For a transform with a ``lambda``, write a function in the same way.
 #
 # Caught KeyError in DataLoader worker process 0
 # ----------------------------------------------
-# Your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a filtered pandas table, which keeps the
-# old row labels:
+# Your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a pandas table that was filtered or
+# shuffled, and kept its old row labels:
 
 import pandas as pd
 from torch.utils.data import DataLoader, Dataset
@@ -337,8 +323,7 @@ assert values == [0.3, 0.4]
 # %%
 # Cannot re-initialize CUDA in forked subprocess
 # ----------------------------------------------
-# ``fork``, the default of Linux up to Python 3.13, copies your program into the worker. CUDA's state is copied, too, and is not
-# valid in another process:
+# ``fork``, the default of Linux up to Python 3.13, copies your program into the worker. CUDA's state is not valid there:
 
 # This needs a GPU.
 import torch
@@ -384,9 +369,9 @@ assert last == (
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU. A hidden part makes PyTorch believe that the program used CUDA before it forked its workers.
-# The message is PyTorch's own. The lines above ``_lazy_init`` show which of your lines asked for the GPU: often ``__getitem__``
-# or a ``collate_fn``. Keep the dataset's tensors on the CPU, and move whole batches in the training loop:
+# This site is built without a GPU: a hidden part makes PyTorch believe that the program used CUDA before it forked. The lines
+# above ``_lazy_init`` show which of your lines asked for the GPU. Keep the dataset's tensors on the CPU, and move whole batches
+# in the training loop:
 
 
 class Images(Dataset):
@@ -415,7 +400,7 @@ folder.cleanup()
 #
 # There appear to be leaked semaphore objects to clean up at shutdown
 # -------------------------------------------------------------------
-# Python says this for what a program left behind, for example when it was killed. This one kills itself:
+# Python warns of what a program left behind, for example when it was killed. This one kills itself:
 
 import re
 import subprocess
@@ -436,7 +421,7 @@ assert ended.returncode == -9
 # sphinx_gallery_end_ignore
 
 # %%
-# If your program failed, look above this line for a traceback, *Killed* or *segmentation fault*.
+# If your program failed, look above this line for the cause.
 #
 # See also
 # --------

@@ -59,8 +59,7 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 
 # %%
 # - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor.
-# - ``non-singleton dimension 0``: where they meet, counted in the shape that was wanted.
-# - ``Target sizes`` is that shape, and ``Tensor sizes`` the shape of your tensor.
+# - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``, the shape that was wanted.
 #
 # Why
 # ---
@@ -90,7 +89,7 @@ def plot_expand(ax, shape, target):
 
 
 # %%
-# In each panel, the two numbers of a column must agree, or the lower one must be 1 or missing:
+# In each panel, the lower row is your tensor:
 
 import matplotlib.pyplot as plt
 
@@ -136,7 +135,8 @@ assert batch.mean(1).tolist() == [3, 3]
 # %%
 # **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows.
 #
-# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
+# ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
@@ -148,18 +148,33 @@ assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
 assert "(4) must match the existing size (2)" in _said(
     lambda: norm.squeeze(1).expand_as(table)
 )
+_scores, _keep = torch.randn(2, 4, 4, 4), mask  # batch, heads, queries, keys
+assert "(4) must match the existing size (2)" in _said(lambda: _keep.expand_as(_scores))
+_weights = _scores.masked_fill(~_keep[:, None, None, :], float("-inf")).softmax(-1)
+assert not _weights[0, :, :, 3].any() and _weights[0, :, :, :3].all()
 # sphinx_gallery_end_ignore
 
 # %%
-# **The elements several times**: use ``repeat``. ``expand`` cannot make 6 out of 3.
+# **The elements several times**: choose the order. Keys that several heads of attention share need ``repeat_interleave``.
 
 print(torch.tensor([[1, 2, 3]]).repeat(1, 2))
+print(torch.tensor([[1, 2, 3]]).repeat_interleave(2, dim=1))
 
 # sphinx_gallery_start_ignore
 assert torch.tensor([[1, 2, 3]]).repeat(1, 2).tolist() == [[1, 2, 3, 1, 2, 3]]
-assert "(6) must match the existing size (3)" in _said(
-    lambda: torch.tensor([[1, 2, 3]]).expand(1, 6)
+_row = torch.tensor([[1, 2, 3]])
+assert _row.repeat_interleave(2, dim=1).tolist() == [[1, 1, 2, 2, 3, 3]]
+assert "(6) must match the existing size (3)" in _said(lambda: _row.expand(1, 6))
+_query, _key = torch.randn(1, 6, 5, 8), torch.randn(1, 3, 5, 8)
+_shared = torch.nn.functional.scaled_dot_product_attention(
+    _query, _key, _key, enable_gqa=True
 )
+for _copy, _right in (
+    (_key.repeat(1, 2, 1, 1), False),
+    (_key.repeat_interleave(2, dim=1), True),
+):
+    _out = torch.nn.functional.scaled_dot_product_attention(_query, _copy, _copy)
+    assert torch.allclose(_out, _shared, atol=1e-5) == _right
 # sphinx_gallery_end_ignore
 
 # %%
@@ -188,7 +203,7 @@ assert "(514) must match the existing size (512)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# If the larger shape is right, write ``total = total + x``. If it is not, look for a missing sum in what you add.
+# If the larger shape is right, write ``total = total + x``. If not, look for a missing sum in what you add.
 #
 # See also
 # --------

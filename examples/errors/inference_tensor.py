@@ -136,17 +136,19 @@ assert all(t.is_inference() for t in _same)
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is a cache of a model,** such as a table of positions, fill it in ``__init__``. If the first call fills it, it is made
-# in the mode of that call.
+# **If it is a table of constants that the first call fills,** such as positions, switch the mode off where it is filled.
 
 
 class Waves(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(3, 3)
-        self.register_buffer("table", torch.cos(torch.arange(3.0)), persistent=False)
+        self.table = None
 
     def forward(self, x):
+        if self.table is None:
+            with torch.inference_mode(False):
+                self.table = torch.cos(torch.arange(3.0, device=x.device))
         return self.layer(x) * self.table
 
 
@@ -167,7 +169,6 @@ class _Late(Waves):
 
 assert torch.allclose(model.layer.bias.grad, torch.cos(torch.arange(3.0)))
 _late = _Late()
-_late.table = None
 with torch.inference_mode():
     _late(torch.ones(1, 3))
     _built = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))

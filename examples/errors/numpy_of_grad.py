@@ -108,7 +108,7 @@ assert _said == [f"RuntimeError: {message}"] * 4
 #    * - ``np.sqrt(x)``, ``np.exp(x)`` in ``forward`` or in a loss
 #      - ``torch.sqrt(x)``, ``torch.exp(x)``
 #    * - ``x * array``, with a constant of NumPy
-#      - ``x * torch.as_tensor(array).to(x)``, with the type and the device of ``x``
+#      - ``x * torch.tensor(array).to(x)``, with the type and the device of ``x``
 #
 # Why
 # ---
@@ -133,7 +133,7 @@ assert z.item() == 12 and not root.requires_grad and w.grad.item() == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# The value is right, but the gradient should be :math:`2w + 1`, which is 7. The error exists so that you notice this.
+# The value is right, but the gradient should be :math:`2w + 1`, which is 7.
 #
 # The fix
 # -------
@@ -175,7 +175,11 @@ torch.stack([w**2, torch.sqrt(w**2)]).sum().backward()
 assert w.grad.item() == 7
 for _type in (torch.float32, torch.bfloat16):
     _x = torch.ones(2, dtype=_type, requires_grad=True)
-    _scaled = _x * torch.as_tensor(np.full(2, 3.0)).to(_x)
+    _array = np.full(2, 3.0, dtype=np.float32)
+    _scaled = _x * torch.tensor(_array).to(_x)
+    _array += (
+        4  # as a buffer of noise that is filled anew: torch.as_tensor would share it
+    )
     _scaled.sum().backward()
     assert _scaled.dtype == _type and _x.grad.tolist() == [3, 3]
 _short = torch.ones(2, dtype=torch.bfloat16)

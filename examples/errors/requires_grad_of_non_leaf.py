@@ -16,8 +16,8 @@ you can only change requires_grad flags of leaf variables
    .. code-block:: diff
 
       - features.requires_grad = False
-      - loss = head(features).mean()
-      + loss = head(features.detach()).mean()
+      + features = features.detach()
+        loss = head(features).mean()
 
    **Not this:** ``features.detach_()``. It can break what was computed from ``features`` before.
 """
@@ -98,8 +98,7 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 #
 # Why
 # ---
-# ``features`` requires grad because the parameters of ``body`` do. Its ``grad_fn`` leads to them, and whatever you computed
-# from ``features`` goes through that node.
+# ``features`` requires grad because the parameters of ``body`` do. Its ``grad_fn`` leads to them:
 
 loss = head(features).mean()
 
@@ -114,17 +113,23 @@ assert features.grad_fn.name() == "AddmmBackward0"
 # %%
 # The fix
 # -------
-# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. Anything
-# else that you compute from ``features`` keeps its gradient.
+# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. To stop it
+# in only one of several uses, write ``head(features.detach())``.
 
 features = body(x)
-loss = head(features.detach()).mean()
+features = features.detach()
+loss = head(features).mean()
 loss.backward()
 print("body:", body.weight.grad, " head:", head.weight.grad)
 
 # sphinx_gallery_start_ignore
 assert body.weight.grad is None and head.weight.grad is not None
-assert torch.autograd.grad(features.mean(), body.weight)[0].any()
+_features = body(x)
+_loss = head(_features.detach()).mean() + _features.mean()
+assert torch.allclose(
+    torch.autograd.grad(_loss, body.weight)[0],
+    torch.autograd.grad(body(x).mean(), body.weight)[0],
+)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -62,22 +62,10 @@ def says(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# *Entry* counts the samples of this batch, from 0. Look for the last frame of the traceback that is not PyTorch's:
+# *Entry* counts the samples of this batch, from 0. If the traceback leads through ``for batch in loader``, the shapes of your
+# samples differ. If it ends at your own ``torch.stack``, print the shapes in that list.
 #
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 40 60
-#
-#    * - the frame
-#      - what to fix
-#    * - ``for batch in loader``, and below it ``collate.py``
-#      - The shapes of your samples. This is the usual case.
-#    * - your own ``collate_fn``
-#      - The line there. Pad before it stacks.
-#    * - ``torch.stack(...)`` in your model
-#      - A list that your loop filled. Print the shapes in it.
-#
-# With workers, the message is at the end of the text. It may be *Trying to resize storage that is not resizable* instead.
+# With workers, the message may be *Trying to resize storage that is not resizable* instead.
 #
 # Why
 # ---
@@ -98,7 +86,7 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # - **(3, 112, 112) and (3, 112, 149)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
 #   ``Resize((112, 112))``.
 # - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
-# - **Boxes, words, sounds** of different lengths: pad them.
+# - **Boxes, words, sounds**: pad them.
 #
 # The fix
 # -------
@@ -173,9 +161,30 @@ for _layer in (
     for _padding, _same in ((~mask, True), (None, False)):
         _one, _two = (_layer(x, _padding)[mask] for x in (_words, _other))
         assert torch.allclose(_one, _two, atol=1e-5) == _same
+for _layer in (nn.LSTM, nn.GRU):
+    _rnn = _layer(4, 6, batch_first=True)
+
+    def _last(batch, rnn=_rnn):
+        state = rnn(batch)[1]
+        return state[0][0] if isinstance(state, tuple) else state[0]
+
+    _alone = torch.cat([_last(_words[i : i + 1, :n]) for i, n in enumerate(lengths)])
+    _packed = nn.utils.rnn.pack_padded_sequence(
+        _words, lengths, batch_first=True, enforce_sorted=False
+    )
+    assert torch.allclose(_last(_packed), _alone, atol=1e-6)
+    assert not torch.allclose(_last(_words), _alone, atol=1e-2)
+_scores = torch.randn(2, 5, 7, requires_grad=True)
+_labels = nn.utils.rnn.pad_sequence(
+    [torch.arange(3), torch.arange(5)], batch_first=True, padding_value=-100
+)
+_loss = nn.functional.cross_entropy(_scores.movedim(-1, 1), _labels)
+assert torch.isclose(_loss, nn.functional.cross_entropy(_scores[mask], _labels[mask]))
 # sphinx_gallery_end_ignore
 
 # %%
+# - **LSTM, GRU**: pass ``pack_padded_sequence(batch, lengths, batch_first=True, enforce_sorted=False)``. Without it, the last
+#   state is the one after the padding.
 # - **cross_entropy**: pad labels of words with ``padding_value=-100``, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
@@ -208,8 +217,8 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A tokenizer of Hugging Face** pads the texts of one call with ``padding=True, truncation=True``. Its message is *Unable to
-#   create tensor, you should probably activate truncation and/or padding*.
+# - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
+#   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``.
 # - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
 # - **Lists that differ by nature**: pad them, and name the type. Tokens are ``torch.long``, measurements ``torch.float``.
 
@@ -272,8 +281,7 @@ assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
 # %%
 # default_collate: found <class 'NoneType'>
 # -----------------------------------------
-# The dataset returned ``None``: it could not read a file, or it has no ``return``. Or a part of a sample, such as its label, is
-# ``None``.
+# The dataset could not read a file, or it has no ``return``. Or a part of a sample, such as its label, is ``None``.
 
 import torch
 from torch.utils.data import DataLoader, Dataset

@@ -17,7 +17,7 @@ appears to not have been used in the graph
         x, t = points[:, :1], points[:, 1:]
       - u = net(points)
       + u = net(torch.cat([x, t], dim=1))
-        (u_x,) = torch.autograd.grad(u.sum(), x)
+        (u_x,) = torch.autograd.grad(u.sum(), x, create_graph=True)
 
    **Not this:** ``allow_unused=True``, as the message suggests. The gradient is then ``None``.
 """
@@ -38,7 +38,7 @@ try:
 
     x, t = points[:, :1], points[:, 1:]
     u = net(points)
-    (u_x,) = torch.autograd.grad(u.sum(), x)
+    (u_x,) = torch.autograd.grad(u.sum(), x, create_graph=True)
 # sphinx_gallery_start_ignore
 except RuntimeError as error:
     message = str(error)
@@ -96,23 +96,34 @@ assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
 #
 # The fix
 # -------
-# **Compute the result from the tensor that you ask for.** Slice first, and give the slices to the network. If ``u_x``
-# goes into a loss, pass ``create_graph=True``.
+# **Compute the result from the tensor that you ask for.** Slice first, and give the slices to the network. A loss with
+# ``u_x`` in it needs ``create_graph=True``.
 
 x, t = points[:, :1], points[:, 1:]
 u = net(torch.cat([x, t], dim=1))
-(u_x,) = torch.autograd.grad(u.sum(), x)
-print("u_x:", u_x.flatten())
+(u_x,) = torch.autograd.grad(u.sum(), x, create_graph=True)
+print("u_x:", u_x.detach().flatten())
 
 # %%
-# **Or ask for the tensor that was used,** and slice its gradient:
+# **Or ask for the tensor that was used,** and slice its gradient. ``[:, :1]`` keeps the shape of ``u``:
 
 u = net(points)
-(gradient,) = torch.autograd.grad(u.sum(), points)
-print("u_x:", gradient[:, 0])
+(gradient,) = torch.autograd.grad(u.sum(), points, create_graph=True)
+print("u_x:", gradient[:, :1].detach().flatten())
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(u_x.flatten(), gradient[:, 0])
+assert torch.allclose(u_x, gradient[:, :1]) and u.shape == gradient[:, :1].shape
+assert (u + gradient[:, 0]).shape == (5, 5)  # with [:, 0], and without a message
+
+
+def _trains(residual):
+    return torch.autograd.grad(residual.square().mean(), net[0].weight)[0]
+
+
+_slices = _trains(u * gradient[:, :1] + gradient[:, 1:])
+u = net(torch.cat([x, t], dim=1))
+_asked = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
+assert torch.allclose(_slices, _trains(u * _asked[0] + _asked[1]))
 _step = torch.zeros(5, 2)
 _step[:, 0] = 1e-2
 with torch.no_grad():
@@ -157,7 +168,10 @@ assert "does not require grad" in _says(
 _x = torch.rand(5, 1, requires_grad=True)
 _u = nn.Linear(1, 1)(_x)
 (_u_x,) = torch.autograd.grad(_u.sum(), _x, create_graph=True)
-assert _u_x.requires_grad and not u_x.requires_grad
+assert (
+    _u_x.requires_grad
+    and not torch.autograd.grad(points.exp().sum(), points)[0].requires_grad
+)
 assert _says(lambda: torch.autograd.grad(_u_x.sum(), _x, retain_graph=True)) == message
 (_u_xx,) = torch.autograd.grad(_u_x.sum(), _x, materialize_grads=True)
 assert _u_xx.tolist() == [[0]] * 5
@@ -165,7 +179,7 @@ assert _u_xx.tolist() == [[0]] * 5
 
 # %%
 # If that is intended, remove them from ``parameters``. If a second derivative raises the message because ``u`` is linear in
-# ``x``, pass ``materialize_grads=True``: ``u_x`` does not depend on ``x`` any more, and its derivative is zero.
+# ``x``, pass ``materialize_grads=True``: the derivative of ``u_x`` is zero.
 #
 # What not to do
 # --------------

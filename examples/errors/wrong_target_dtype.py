@@ -53,7 +53,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*
 #      - class numbers, for two scores or more: ``labels.long()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
-#      - labels as large as the scores. One-hot: see below. Several ones in a row, or one score for two classes:
+#      - labels as large as the scores. One-hot, or one score for two classes: see below. Several ones in a row:
 #        ``BCEWithLogitsLoss`` with ``labels.float()``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
 #      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
@@ -163,9 +163,8 @@ assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # %%
 # Why
 # ---
-# ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. An index is an integer.
-# A target of the shape of the scores is a probability for each class, which is a floating point number. So the shape decides
-# which type is wanted.
+# ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. A target of the shape of
+# the scores is a probability for each class, which is a floating point number. So the shape decides which type is wanted.
 #
 # ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets. Give them floating point numbers in the shape of the input.
 #
@@ -193,8 +192,7 @@ assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean()
 #
 # What not to do
 # --------------
-# **Do not convert only to silence the message.** ``.long()`` cuts off the digits after the decimal point. Probabilities below 1
-# become class 0:
+# **Do not convert only to silence the message.** Probabilities below 1 become class 0:
 
 probabilities = torch.tensor([0.2, 0.9])
 print(probabilities.long())
