@@ -17,7 +17,7 @@ To copy construct from a tensor, it is recommended to use sourceTensor.detach().
       - return torch.tensor(tokens[index]), torch.tensor(labels[index])
       + return tokens[index], labels[index]
 
-   **Not this:** ``warnings.filterwarnings("ignore")``. Around a loss, this call means that the model learns nothing from it.
+   **Not this:** ``warnings.filterwarnings("ignore")``. A model learns nothing from a loss inside ``torch.tensor``.
 """
 
 # %%
@@ -89,19 +89,19 @@ assert (
 #      - the tensor itself
 #    * - ``torch.tensor(labels, dtype=torch.long)``, ``torch.tensor(labels, device=device)``
 #      - ``labels.long()``, ``labels.to(device)``
-#    * - ``torch.tensor(loss)``, an activation in ``forward``
+#    * - a loss before ``backward``, an activation in ``forward``
 #      - the tensor itself, because the gradient stops at the copy
-#    * - a target that the model computes, as in reinforcement learning
-#      - ``target.detach()``. Without it, the gradient goes through the target, too.
+#    * - a target that the model computes, as in reinforcement learning; a loss for a log
+#      - ``target.detach()``, ``loss.detach()``. Without it, the gradient goes through the target, too.
 #    * - ``torch.tensor(x)`` inside of ``nn.Parameter(...)``, or as a snapshot of weights
 #      - ``x.detach().clone()``. Without ``clone()``, both change in training.
-#    * - ``torch.tensor(x)``, where ``x`` is a list or a tensor
+#    * - ``torch.tensor(x)``, where ``x`` is a list of numbers or a tensor
 #      - ``torch.as_tensor(x)``. It returns a tensor as it is, with its graph.
 #
 # Why
 # ---
-# ``torch.tensor`` is for numbers, lists and arrays. For a tensor it does two things that you do not see in the line: it copies
-# the numbers, and the copy has no graph, so no gradient goes back through it. These calls do one of the two, both or none:
+# ``torch.tensor`` is for numbers, lists and arrays. It copies the numbers of a tensor, and the copy has no graph, so no
+# gradient goes back through it. These calls do one of the two, both or none:
 
 import matplotlib.pyplot as plt
 

@@ -16,9 +16,8 @@ Expected to have finished reduction in the prior iteration before starting a new
 
 .. in-short::
 
-   ``DistributedDataParallel`` (DDP) waits for a gradient of each parameter that requires one, and in the last step some
-   parameters got none. Use these layers in the loss. If you do not want to train them, take them out of the model, or freeze
-   them before you wrap it.
+   ``DistributedDataParallel`` (DDP) waits for a gradient of each parameter that requires one, and some got none. Use these
+   layers in the loss. If you do not want to train them, delete or freeze them before you wrap the model.
 
    .. code-block:: diff
 
@@ -32,7 +31,6 @@ Expected to have finished reduction in the prior iteration before starting a new
 # %%
 # The code that raises it
 # -----------------------
-# In one process on a CPU:
 
 import torch
 import torch.distributed as dist
@@ -76,15 +74,14 @@ assert "did not receive grad for rank 0: 2 3" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# - *prior iteration*: the mistake is in the step before. The second ``forward`` raised.
-# - ``2 3``: positions in the list of the parameters that require a gradient, on this process.
-# - Lightning says *It looks like your LightningModule has parameters that were not used in producing the loss returned by
-#   training_step*.
+# - *prior iteration*: the mistake is in the step before.
+# - ``2 3``: positions in the list of the parameters that require a gradient.
+# - Lightning says *It looks like your LightningModule has parameters that were not used in producing the loss*.
 #
 # How to find them
 # ----------------
-# Take one step without DDP, with the same loss, and print which parameters have no gradient. Or set
-# ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell: then the message has the names.
+# Take one step without DDP, with the same loss, and print which parameters have no gradient. With
+# ``TORCH_DISTRIBUTED_DEBUG=INFO`` in the shell, the message has the names.
 
 net = Net()
 net(torch.rand(8, 3)).sum().backward()
@@ -143,8 +140,7 @@ assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduct
 # %%
 # Why
 # ---
-# DDP averages the gradients over the processes while backward still runs, in buckets of several parameters. A bucket needs all
-# its gradients. Here two do not come:
+# DDP averages the gradients over the processes in buckets of several parameters, and a bucket needs all its gradients:
 
 import matplotlib.pyplot as plt
 
@@ -167,10 +163,11 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # The fix
 # -------
 # **You want to train the layer**: ``forward`` forgot it, or a ``detach`` or :ref:`a checkpoint
-# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off. Fix that line.
+# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
-# **You do not need the layer**: delete it, or freeze it *before* ``DistributedDataParallel``. Freezing it afterwards changes
-# nothing: DDP made its list when it wrapped the model.
+# **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``,
+# which makes its list then. If you unfreeze the layer later, wrap the model again. Gradients that are not in the list are not
+# averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -178,12 +175,64 @@ model = DistributedDataParallel(net)
 for x in torch.rand(2, 8, 3):
     model(x).sum().backward()
 
+# sphinx_gallery_start_ignore
+_reductions = []
+
+
+def _count(state, bucket):
+    _reductions.append(sum(p.numel() for p in bucket.parameters()))
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+# unfrozen after it was wrapped: trained, and not averaged
+_net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+_net[0].requires_grad_(False)
+for _again, _numbers in ((False, 10), (True, 26)):
+    if not _again:
+        _model = DistributedDataParallel(_net)
+    _net[0].requires_grad_(True)
+    if _again:
+        _model = DistributedDataParallel(_net)
+    _model.register_comm_hook(None, _count)
+    _model(x).sum().backward()
+    assert _net[0].weight.grad.any() and sum(_reductions) == _numbers
+    _reductions.clear()
+
+
+# two losses of one forward
+class Two(Net):
+    def forward(self, x):
+        hidden = self.body(x)
+        return self.head(hidden), self.old_head(hidden)
+
+
+_said = []
+for _once in (False, True):
+    _net, _plain = Two(), Two()
+    _plain.load_state_dict(_net.state_dict())
+    _model = DistributedDataParallel(_net)
+    try:
+        for _each in (_model, _plain):
+            _first, _second = (output.square().sum() for output in _each(x))
+            if _once:
+                (_first + _second).backward()
+            else:
+                _first.backward(retain_graph=True)
+                _second.backward()
+    except RuntimeError as error:
+        _said.append((_once, str(error)))
+assert len(_said) == 1 and not _said[0][0]
+assert _said[0][1].startswith("Expected to mark a variable ready only once")
+for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True):
+    assert torch.allclose(_one_grad.grad, _other.grad)
+# sphinx_gallery_end_ignore
+
 # %%
-# **An output is not in the loss**: freeze the layers that only this output needs, also before you wrap the model.
-#
-# **Each step takes a different branch**, as in a mixture of experts: this is what ``find_unused_parameters=True`` is for. In
-# Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``. Use it
-# only if you expect the names in ``unused``.
+# **Each step takes a different branch**, as in a mixture of experts: pass ``find_unused_parameters=True``. In Lightning it is
+# ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``. Use it only if you expect
+# the names in ``unused``.
 
 
 class Branches(nn.Module):
@@ -227,8 +276,9 @@ assert all(p.grad is None for p in _net.old_head.parameters())
 # %%
 # Marked as ready twice
 # ---------------------
-# A gradient comes twice in one step, and ``backward`` raises. Often the cause is a checkpoint with ``use_reentrant=True``,
-# together with ``find_unused_parameters=True``, or of one layer twice:
+# A gradient comes twice in one step. If you call ``backward`` twice after one ``forward``, add the two losses and call it once.
+# The other cause is a checkpoint with ``use_reentrant=True``, together with ``find_unused_parameters=True``, or of one layer
+# twice:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -270,7 +320,7 @@ assert _says(Twice(False), _one) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# Use ``use_reentrant=False``. For a Trainer of Transformers, add ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
+# Use ``use_reentrant=False``, in a Trainer of Transformers ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 
 
 class Checkpointed(Net):
@@ -309,36 +359,26 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# ``DataParallel`` says the same. Your attributes and methods are in ``model.module``:
+# Your attributes and methods are in ``model.module``:
 
 print(model.module.classes)
 
 # sphinx_gallery_start_ignore
-_reductions = []
-
-
-def _count(state, bucket):
-    _reductions.append(bucket.index())
-    future = torch.futures.Future()
-    future.set_result(bucket.buffer())
-    return future
-
-
+_reductions.clear()
 _model = DistributedDataParallel(nn.Linear(3, 2))
 _model.register_comm_hook(None, _count)
 _model(_one).sum().backward()
-assert _reductions == [0]
+assert _reductions == [8]
 _model.module(_one).sum().backward()
-assert _reductions == [0]  # no average, if the wrapper was not called
+assert _reductions == [8]  # no average, if the wrapper was not called
 # sphinx_gallery_end_ignore
 
 # %%
-# Still call ``model(x)`` in training: ``model.module(x)`` would not average the gradients.
+# In training, call ``model(x)``: ``model.module(x)`` would not average the gradients.
 #
 # got mixed torch.Tensor and DTensor
 # ----------------------------------
-# ``fully_shard`` (FSDP2) makes each weight a ``DTensor``, cut into parts. ``forward`` puts the parts together. This line uses a
-# weight outside of it:
+# ``fully_shard`` (FSDP2) cuts each weight into parts. ``forward`` puts them together. This line uses a weight outside of it:
 
 from torch.distributed.fsdp import fully_shard
 
@@ -355,7 +395,7 @@ except RuntimeError as error:
 assert len(raised) == 1 and raised[0].startswith(
     "aten.mm.default got mixed torch.Tensor and DTensor, need to convert all"
 )
-_whole = net.head.weight.full_tensor().detach()
+_whole = net.state_dict()["head.weight"].full_tensor().detach()
 _plain = Net()
 _plain.load_state_dict({n: p.full_tensor() for n, p in net.state_dict().items()})
 for _each in (net, _plain):
@@ -367,13 +407,13 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In a loss or a trainer**: compute this in the ``forward`` of ``net``, or of ``net.head`` if you also called
-#   ``fully_shard`` on that layer. To read a weight, as for a log, take ``net.head.weight.full_tensor()``, on all processes.
-# - **In a different method**, such as ``generate``: register it with
-#   ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
+# - **In a loss**: compute this in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
+# - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
+# - **For a log**: read the state dict, on all processes:
 
-net(torch.rand(8, 3)).sum().backward()
-print("head.weight:", net.head.weight.full_tensor().shape)
+with torch.no_grad():
+    net(torch.rand(8, 3))
+print("head.weight:", net.state_dict()["head.weight"].full_tensor().shape)
 
 # sphinx_gallery_start_ignore
 from torch.distributed.fsdp import register_fsdp_forward_method
@@ -452,10 +492,10 @@ assert torch.allclose(_grad, _alone.weight.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradients are right: DDP copies them once more. You can leave it so.
+# The gradients are right.
 #
-# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out. In each step
-# DDP searches the graph for nothing:
+# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out, unless a later
+# step uses a different branch:
 
 # sphinx_gallery_start_ignore
 with tempfile.TemporaryFile("w+") as _file:
@@ -477,12 +517,9 @@ dist.destroy_process_group()
 # sphinx_gallery_end_ignore
 
 # %%
-# It warns after the first step. If a later step uses a different branch, keep the argument.
-#
 # ChildFailedError and CalledProcessError
 # ---------------------------------------
-# ``torchrun`` and ``accelerate launch`` start your program and end with an error of their own if it fails. The cause is printed
-# *above* their traceback. Here the second of two processes fails:
+# ``torchrun`` and ``accelerate launch`` raise these if your program fails. The cause is printed *above*:
 
 import subprocess
 import sys
@@ -521,12 +558,8 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 # sphinx_gallery_end_ignore
 
 # %%
-# Search the log from its *beginning* for the first ``Traceback``, and read its last line. *Root Cause (first observed failure)*
-# names the process that was seen to fail first. Without a traceback, look at the exit code: -9 means that something killed the
-# process, most often because main memory ran out.
-#
-# ``accelerate launch`` with one process says *subprocess.CalledProcessError: Command … returned non-zero exit status 1*, and
-# means the same.
+# Search the log from its *beginning* for the first ``Traceback``. *Root Cause* names the process that failed first.
+# Exit code -9, without a traceback, most often means that main memory ran out.
 #
 # See also
 # --------

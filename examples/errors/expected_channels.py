@@ -74,15 +74,14 @@ def _says(call):
 # the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
-# - **3, and the layer expects 1**: color images. Open them with Pillow's ``convert("L")``.
+# - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with Pillow's ``convert("L")``.
 # - **4, and the layer expects 3**: PNG images with transparency. Open them with ``convert("RGB")``.
-# - **28, 224, 640**: a height. The channels are last, as in images from NumPy.
+# - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length: write ``x.transpose(1, 2)``.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, in a layer inside the network**: often the output channels of the layer before. Make this layer for
-#   that number.
+# - **A different number, inside the network**: often the output channels of the layer before. Make this layer for that number.
 #
-# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but leaves the numbers in their old
-# order. So the three colors of a pixel become three pixels. The first channel, both ways:
+# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
+# three pixels. The first channel, both ways:
 
 import matplotlib.pyplot as plt
 
@@ -123,8 +122,8 @@ assert conv(images).shape == (1, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# A network that is already trained keeps its layer, because a new one would begin with random weights. Give the gray image to
-# each of its three channels. Channels that are last move with ``permute``:
+# A network that is already trained keeps its layer. Give the gray image to each of its three channels. Channels that are last
+# move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
 print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
@@ -141,12 +140,21 @@ _color = torch.rand(2, 3, 28, 28)
 assert "to have 1 channels, but got 3 channels" in _says(lambda: conv(_color))
 assert "to have 3 channels, but got 60 channels" in _says(lambda: trained(photo))
 assert trained(torch.rand(2, 28, 28, 3).permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
+_series, _conv1d = torch.rand(2, 50, 3), nn.Conv1d(3, 6, 5)
+assert "to have 3 channels, but got 50 channels" in _says(lambda: _conv1d(_series))
+_slid = torch.stack([_series[:, i : i + 5] for i in range(46)], 1)
+_wanted = torch.einsum("ntkc,ock->not", _slid, _conv1d.weight)
+_wanted = _wanted + _conv1d.bias[:, None]
+assert torch.allclose(_conv1d(_series.transpose(1, 2)), _wanted, atol=1e-5)
+_short = _series[:, :4].transpose(1, 2)
+assert "Kernel size can't be greater" in _says(lambda: _conv1d(_short))
+assert _conv1d(F.pad(_short, (0, 1))).shape == (2, 6, 1)
 # sphinx_gallery_end_ignore
 
 # %%
 # For a batch it is ``permute(0, 3, 1, 2)``.
 #
-# **A dimension is missing.** A convolution for images takes four dimensions, or three for one image without a batch. Two raise:
+# **A dimension is missing.** ``nn.Conv2d`` takes four dimensions, or three for one image without a batch. Two raise:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -164,8 +172,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. A batch of gray images without its channels has three dimensions, and is taken for one image
-# of many channels. Add the channels:
+# Write ``conv(gray[None, None])``. A batch of gray images without channels is taken for one image of many channels. Add them:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
@@ -181,8 +188,8 @@ assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
 #
 # Kernel size can't be greater than actual input size
 # ---------------------------------------------------
-# The image is too small for this network: convolutions and poolings made it smaller than the next kernel. These are the layers
-# of LeNet-5, which was made for 32 × 32. The digits of MNIST have 28 × 28:
+# Convolutions and poolings made the image smaller than the next kernel. These are the layers of LeNet-5, which was made for
+# 32 × 32. The digits of MNIST have 28 × 28:
 
 import torch
 from torch import nn
@@ -209,9 +216,9 @@ assert raised[1:] == [
 # sphinx_gallery_end_ignore
 
 # %%
-# The *padded input size* is height and width of what arrives at the layer, with its padding. A trained network needs larger
-# images. ``F.interpolate(images, size=32, mode="bilinear")`` makes them for a batch. In a new LeNet, pad the first
-# convolution, as in this code.
+# The *padded input size* is what arrives at the layer, with its padding. A trained network needs larger images:
+# ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")`` makes them for a batch. A short sentence or series needs
+# padding at its end. In a new LeNet, pad the first convolution:
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
@@ -259,9 +266,9 @@ assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# Five poolings by 2 need images of 32 × 32, if the convolutions keep the size. Make the images larger, as above, or in a new
-# network leave out a pooling. A fixed ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d``
-# says *max_pool1d() Invalid computed output size: 0*.
+# Five poolings by 2 need 32 × 32. Make the images larger, as above, or in a new network leave out a pooling. A fixed
+# ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed
+# output size: 0*.
 #
 # See also
 # --------

@@ -10,7 +10,8 @@ one of the variables needed for gradient computation has been modified by an inp
 .. in-short::
 
    Backward needs a tensor that the forward pass saved, and something has written to that tensor since. Let the write make a
-   new tensor. If it is the ``optimizer.step()`` of another network, compute your loss after it.
+   new tensor. If it is the ``optimizer.step()`` of another network, compute your loss after it. If your loss takes only a
+   number from there, such as an advantage, ``detach()`` that.
 
    .. code-block:: diff
 
@@ -84,16 +85,14 @@ assert _raises(_part)
 #
 # - ``[torch.FloatTensor [2, 4]]``: type and shape of the tensor as it was *saved*. ``nn.Linear`` saves its weight transposed:
 #   ``[3, 4]`` can be a weight of shape ``(4, 3)``.
-# - ``output 0 of Sigmoid``: the operation that made the tensor. Here it saved its own result. If a later operation saved the
-#   tensor as its input, the message can name the operation that wrote to it instead, for example ``Add``. For the transposed
-#   weight of a linear layer it says ``AsStrided``.
+# - ``output 0 of Sigmoid``: the operation that made the tensor, or one that wrote to it. For the transposed weight of a linear
+#   layer it says ``AsStrided``.
 # - ``is at version 1; expected version 0``: a tensor counts writes, also to a part of it, as in ``gate[0] = 0``.
-#   The saved tensor was at 0, and now it is at 1.
 #
 # Why
 # ---
-# The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result for backward.
-# This is not a copy: the saved tensor and ``gate`` share one memory and one counter.
+# The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result for backward,
+# and not a copy: the saved tensor and ``gate`` share one memory and one counter.
 
 gate = torch.sigmoid(layer(x))
 print("saved is gate:", gate.grad_fn._saved_result.data_ptr() == gate.data_ptr())
@@ -208,9 +207,8 @@ assert not torch.equal(torch.stack(_rows), _columns)
 # You do not see the write? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that *saved*
 # the tensor. From there on, print ``gate._version`` after each call that gets the tensor.
 #
-# **The write is outside of the model,** between forward and backward. Most often it is ``optimizer.step()``. Two networks that
-# are trained in turn are the usual case (`pytorch#39141 <https://github.com/pytorch/pytorch/issues/39141>`__): here
-# ``generator_loss`` was computed with the critic's old weights.
+# **The write is outside of the model,** most often in ``optimizer.step()``. Two networks are trained in turn (`pytorch#39141
+# <https://github.com/pytorch/pytorch/issues/39141>`__), and ``generator_loss`` was computed with the critic's old weights:
 
 critic = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
@@ -250,8 +248,6 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# The shape ``[3, 1]`` is the critic's weight transposed.
-#
 # Compute the second loss, with its forward pass, after the step. A step that comes after both backwards would train the
 # critic for the generator:
 
@@ -281,8 +277,35 @@ def _shared_body(again):
     head(hidden).square().mean().backward()
 
 
+def _actor(way):
+    """The actor's gradient, with the critic's step before its backward."""
+    torch.manual_seed(1)
+    actor = nn.Linear(3, 2)
+    value = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(value.parameters(), lr=0.5)
+    states, returns = torch.rand(6, 3), torch.rand(6, 1)
+    advantage = returns - value(states)
+    advantage.square().mean().backward(retain_graph=True)
+    if way != "alone":
+        optimizer.step()
+    if way == "again":
+        advantage = returns - value(states)
+    if way in ("detached", "alone"):
+        advantage = advantage.detach()
+    log_prob = actor(states).log_softmax(-1)[:, :1]
+    (-(log_prob * advantage).mean()).backward()
+    return actor.weight.grad
+
+
 raised = []
 with torch.random.fork_rng():
+    try:
+        _actor("as it was")
+    except RuntimeError as error:
+        raised.append(str(error))
+    assert raised.pop().startswith("one of the variables needed for gradient")
+    assert torch.equal(_actor("detached"), _actor("alone"))
+    assert not torch.allclose(_actor("again"), _actor("alone"), rtol=0.1)
     _shared_body(again=True)
     try:
         _shared_body(again=False)
@@ -292,6 +315,9 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 # sphinx_gallery_end_ignore
 
 # %%
+# In reinforcement learning an actor's loss often takes an advantage from the critic. Computed after the step, it would be a
+# different number, so ``detach()`` the one that you have: ``-(log_prob * advantage.detach()).mean()``.
+#
 # Did this message come after you set ``retain_graph=True``? Take it out, and see :ref:`the message before it
 # <sphx_glr_gallery_errors_backward_twice.py>`.
 #

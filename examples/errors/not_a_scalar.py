@@ -60,8 +60,7 @@ for _shape in ((), (1,), (1, 1)):
 # %%
 # - ``outputs``: the tensor that you called ``backward()`` on, or gave to ``torch.autograd.grad``. Print its shape, here
 #   ``[4]``: one number for each sample. If a trainer calls ``backward``, print the shape of the loss that you return to it.
-# - ``scalar``: exactly one number. The shapes ``[]``, ``[1]`` and ``[1, 1]`` pass, so the same code can run with a batch of 1,
-#   or on one GPU.
+# - ``scalar``: exactly one number. The shape ``[1]`` passes, so the same code can run with a batch of 1, or on one GPU.
 #
 # Why
 # ---
@@ -82,17 +81,15 @@ assert each == [-4, -12, -24, -40]
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward needs one weight for each number of the output. For a single number that weight is 1, and PyTorch fills it in: this
-# is the gradient that is *implicitly created*.
+# Backward needs one weight for each number of the output. For a single number PyTorch fills in 1: this is the gradient that is
+# *implicitly created*.
 #
 # The fix
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
 # is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
-# ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``.
-#
-# ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU (`PyTorch-YOLOv3#331
-# <https://github.com/eriklindernoren/PyTorch-YOLOv3/issues/331>`__): take the mean.
+# ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``. ``nn.DataParallel`` with the loss computed in
+# ``forward`` returns one loss for each GPU: take the mean, too.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -127,8 +124,7 @@ assert _rest.sum() / max(_rest.numel(), 1) == 0
 
 # %%
 # **It is not a loss,** and you want the derivative at each x, for a plot or a physics-informed network: take the sum. It is
-# right if each x has one y, and no y depends on another x. The mean would divide every derivative by the number of points.
-# If the slopes enter a loss, pass ``create_graph=True``.
+# right if each x has one y, and no y depends on another x. If the slopes enter a loss, pass ``create_graph=True``.
 
 points = torch.linspace(-2, 2, 5, requires_grad=True)
 (slopes,) = torch.autograd.grad((points**3).sum(), points)
@@ -187,8 +183,7 @@ def _said(call):
 # %%
 # Mismatch in shape: grad_output[0] has a shape of torch.Size([1])
 # ----------------------------------------------------------------
-# These weights were passed, and their shape must be exactly the shape of the output. ``[1]`` does not fit ``[]``, the usual
-# shape of a loss.
+# You passed these weights, and their shape must be the shape of the output. ``[1]`` does not fit ``[]``, the shape of a loss:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -222,8 +217,8 @@ assert torch.equal(_w.grad, torch.full((3, 2), 2.0))
 # - **The loss is one number:** pass nothing. ``sum(losses).backward()`` takes the place of
 #   ``torch.autograd.backward(losses, [torch.ones(1)] * n)``.
 # - **The output has several numbers,** as in a gradient penalty: ``torch.ones_like(output)`` has its shape and its device.
-# - **A sign is meant,** as in a WGAN with ``real.backward(mone)`` and ``fake.backward(one)``. Put the signs of your code into
-#   the loss, a minus for ``mone``:
+# - **A sign is meant,** as in a WGAN with ``real.backward(mone)`` and ``fake.backward(one)``. Put a minus for ``mone`` into the
+#   loss:
 
 critic = nn.Linear(1, 1)
 real = critic(torch.tensor([[1.0], [2.0]])).mean()
@@ -262,8 +257,7 @@ assert len(raised) == 1 and raised[0].startswith(
 #
 # What not to do
 # --------------
-# **Pass ones and go on.** ``losses.backward(torch.ones_like(losses))`` is the gradient of the sum. For these four losses, it is
-# four times the gradient of the mean.
+# **Pass ones and go on.** For these four losses, it is four times the gradient of the mean.
 
 w.grad = None
 losses = (w * samples - targets) ** 2

@@ -14,8 +14,8 @@ Expected more than 1 value per channel when training, got input size torch.Size(
 
    .. code-block:: diff
 
-      - loader = DataLoader(samples, batch_size=4)
-      + loader = DataLoader(samples, batch_size=4, drop_last=True)
+      - loader = DataLoader(samples, batch_size=4, shuffle=True)
+      + loader = DataLoader(samples, batch_size=4, shuffle=True, drop_last=True)
 
    **Not this:** ``model.eval()`` while you train all layers. Batch norm then uses its running statistics, and no longer
    updates them.
@@ -35,7 +35,7 @@ torch.manual_seed(0)
 try:
     # sphinx_gallery_end_ignore
     samples = torch.rand(9, 3)
-    loader = DataLoader(samples, batch_size=4)
+    loader = DataLoader(samples, batch_size=4, shuffle=True)
     model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
     for batch in loader:
         print(tuple(batch.shape))
@@ -69,16 +69,13 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # sphinx_gallery_end_ignore
 
 # %%
-# Count the values of a channel: the batch size times all dimensions after the channels. ``[1, 4]`` has one value for each of
-# 4 channels. ``[1, 4, 7, 7]`` has 49, and works with a batch of one sample. After global pooling it is ``[1, 4, 1, 1]``, and
-# raises again.
+# ``[1, 4]`` has one value for each of 4 channels. ``[1, 4, 7, 7]`` has 49, and works with a batch of one sample. After global
+# pooling it is ``[1, 4, 1, 1]``, and raises again.
 #
 # Why
 # ---
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value itself, so every value and its gradient would become 0. PyTorch raises instead.
-#
-# Two values are not much better. In the figure, they come out near +1 and −1:
+# value itself, so every value and its gradient would become 0. Two values are not much better. They come out near +1 and −1:
 
 import matplotlib.pyplot as plt
 
@@ -110,28 +107,36 @@ print(model.eval()(samples[:1]).shape)
 # %%
 # The fix
 # -------
-# **In training**: leave out the last batch if it is smaller. A dataset that is smaller than one batch then gives no batch at
-# all.
+# **In training**: leave out the last batch if it is smaller. With ``shuffle=True``, each epoch leaves out other samples. A
+# dataset that is smaller than one batch then gives no batch at all.
 
 model.train()
-loader = DataLoader(samples, batch_size=4, drop_last=True)
+loader = DataLoader(samples, batch_size=4, shuffle=True, drop_last=True)
 for batch in loader:
     print(tuple(model(batch).shape))
 
 # sphinx_gallery_start_ignore
 assert [len(batch) for batch in loader] == [4, 4]
+_seen = [{tuple(row.tolist()) for batch in loader for row in batch} for _ in range(20)]
+assert all(len(rows) == 8 for rows in _seen) and len(set.union(*_seen)) == 9
+_fixed = DataLoader(samples, batch_size=4, drop_last=True)
+_seen = [{tuple(row.tolist()) for batch in _fixed for row in batch} for _ in range(20)]
+assert len(set.union(*_seen)) == 8  # the ninth is never seen
+_synced = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(4)))
+assert type(_synced[0]) is nn.SyncBatchNorm
 assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In validation or when you use the model** (the frame is a line of your validation): call ``model.eval()``, and
-#   ``model.train()`` before you train on. Keep all samples.
-# - **When the model is built** (the frame is in ``__init__``): some models run one image to count features or strides. Call
-#   ``eval()`` before that and ``train()`` after it.
+# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. Keep all
+#   samples.
+# - **In** ``__init__``: some models run one image to count features or strides. Call ``eval()`` before that and ``train()``
+#   after it.
 # - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
-# - **Only one sample fits in memory**: ``nn.GroupNorm`` computes within one sample. Give each group more than one channel.
+# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group.
 #   Gradient accumulation does not help, as each forward pass still gets one sample.
-# - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm`` computes the mean over all GPUs.
+# - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
+#   the model, computes the mean over all GPUs.
 #
 # ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. It needs more than one value in each channel of
 # each sample, so leave it out where the image is down to one pixel.
@@ -161,8 +166,8 @@ assert len(said) == 1 and said[0].startswith(
 # %%
 # What not to do
 # --------------
-# **Do not repeat the sample.** Two equal values have no spread either. Up to rounding, the result is the bias of the layer for
-# every sample, here 0. Nothing is raised.
+# **Do not repeat the sample.** Two equal values have no spread either. For every sample the result is the bias of the layer,
+# here nearly 0. Nothing is raised.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)

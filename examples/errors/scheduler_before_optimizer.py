@@ -24,7 +24,6 @@ Detected call of \`lr_scheduler.step()\` before \`optimizer.step()\`
 # %%
 # The code that raises it
 # -----------------------
-# This is a warning, and training goes on.
 
 import torch
 from torch import nn
@@ -64,7 +63,7 @@ assert before == [0.4, 0.2, 0.1, 0.05, 0.025]
 # Why
 # ---
 # The scheduler sets the first learning rate when you make it. Each ``step()`` sets the next one. A ``step()`` before the first
-# update therefore skips the first value, and here each later one comes an update too early.
+# update therefore skips the first value, and each later one comes an update too early:
 
 import matplotlib.pyplot as plt
 
@@ -113,7 +112,7 @@ def _warned(run):
 # The fix
 # -------
 # **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above. A schedule in epochs steps after
-# the loop over the batches.
+# the loop over the batches. A warm-up such as ``epoch / 5`` then begins at 0: write ``(epoch + 1) / 5``.
 #
 # **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients can become infinite. Then
 # ``scaler.step`` skips ``optimizer.step()``, and ``update()`` halves the scale:
@@ -139,8 +138,7 @@ assert scaler.get_scale() == 32768
 # sphinx_gallery_end_ignore
 
 # %%
-# One lost learning rate of thousands does little harm. To lose none with one optimizer, step the scheduler only if the scale
-# did not fall:
+# To lose no learning rate with one optimizer, step the scheduler only if the scale did not fall:
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
@@ -191,6 +189,26 @@ for _t_max in (8, 4):  # eight small batches, four updates
         _optimizer.step()
         _cosine.step()
     assert (_optimizer.param_groups[0]["lr"] < 1e-6) == (_t_max == 4)
+
+
+def _warm_up(factor, first):
+    optimizer, rates = _fresh()[0], []
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+    for _ in range(5):
+        with warnings.catch_warnings(action="ignore"):
+            if first:
+                scheduler.step()
+            rates.append(optimizer.param_groups[0]["lr"])
+            optimizer.step()
+            if not first:
+                scheduler.step()
+    return rates
+
+
+assert _warm_up(lambda epoch: epoch / 5, first=False)[0] == 0
+assert _warm_up(lambda epoch: (epoch + 1) / 5, first=False) == _warm_up(
+    lambda epoch: epoch / 5, first=True
+)
 
 
 def _made_anew(old, scheduler):

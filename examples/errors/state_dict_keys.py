@@ -78,7 +78,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# How many names of the file fit the model, before and after the first word is taken off:
+# Before the first word is taken off, and after it:
 
 import matplotlib.pyplot as plt
 
@@ -98,8 +98,8 @@ assert number == [0, 4]
 # The fix
 # -------
 # **A wrapper's word**: take it off when you load. Better, save without it: ``torch.save(trained.module.state_dict(), path)``.
-# For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``. If only the names of the model begin with
-# ``module.``, load into ``model.module``.
+# For a model from ``torch.compile`` it is ``model._orig_mod.state_dict()``. If only the names of the model have the word, load
+# into ``model.module`` or ``model._orig_mod``.
 
 saved = {name.removeprefix("module."): t for name, t in saved.items()}
 net.load_state_dict(saved)
@@ -107,23 +107,33 @@ net.load_state_dict(saved)
 # sphinx_gallery_start_ignore
 nn.DataParallel(Net()).module.load_state_dict(saved)
 assert torch.equal(net.body.weight, trained.module.body.weight.cpu())
-_lightning = {"epoch": 3, "state_dict": {f"model.{n}": t for n, t in saved.items()}}
-_names = [name.removeprefix("model.") for name in _lightning["state_dict"]]
-assert _names == list(net.state_dict())
+_file = {f"model.{n}": t for n, t in saved.items()} | {
+    "loss.weight": saved["head.bias"]
+}
+_kept = {
+    n.removeprefix("model."): t for n, t in _file.items() if n.startswith("model.")
+}
+Net().load_state_dict(_kept)
+_part = Net()
+_part.body = torch.compile(_part.body, backend="eager")
+assert "body._orig_mod.weight" in _part.state_dict()
+Net().load_state_dict(
+    {n.replace("_orig_mod.", ""): t for n, t in _part.state_dict().items()}
+)
+wrappers["compiled"]._orig_mod.load_state_dict(saved)
 # sphinx_gallery_end_ignore
 
 # %%
-# **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then every
-# name is missing, and the unexpected ones are names such as *epoch* and *state_dict*. Load the part with the weights:
-# ``saved["state_dict"]``. In a file of Lightning its names begin with the attribute that holds the model, such as ``model.``:
-# take that off.
+# There can be two words, as in ``module._orig_mod.``, and if only a part was compiled, one inside of the names:
+# ``name.replace("_orig_mod.", "")``. If no name fits even then, the file is probably of another model.
 #
-# There can be two words to take off, as in ``module._orig_mod.`` If no name fits even then, the file is probably of another
-# model, or of another version of its code.
+# **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then the
+# unexpected names are *epoch*, *state_dict* and so on. Load the part with the weights: ``saved["state_dict"]``. In a file of
+# Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
 # ``pos_embed`` the size of the image. Make the model with the numbers of the file. If you want a new last layer instead, leave
-# that layer out of the file. Here the file is of a model with 2 classes, and the new one has 10:
+# that layer out. Here the file is of a model with 2 classes, and the new one has 10:
 
 # sphinx_gallery_start_ignore
 raised = []

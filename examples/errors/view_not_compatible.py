@@ -86,15 +86,15 @@ assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
 # %%
 # The last sentence of the message usually helps: replace ``view`` by ``reshape`` in the last line of the traceback. It may be
 #
-# - **in your forward**, after a ``transpose``, a ``permute`` or a slice;
-# - **in your forward, after a convolution** in the ``channels_last`` format;
+# - **in your forward**, after a ``transpose``, a ``permute``, a slice, or a convolution in the ``channels_last`` format;
 # - **in an accuracy** of old code, ``correct[:k].view(-1)``;
-# - **in backward of your own Function**: the gradient that arrives there may be expanded, for example by ``sum(1)``.
+# - **in backward of your own Function**: the gradient that arrives there may be expanded, for example by ``sum(1)``;
+# - **in a library**: then pass it ``x.contiguous()``.
 #
 # Why
 # ---
 # PyTorch reads a tensor by its *strides*: how many places in memory to go on for one step along each dimension. A transpose
-# exchanges strides and moves nothing. To make a flat tensor, ``view`` needs the same distance from each element to the next:
+# exchanges strides and moves nothing. For a flat tensor, ``view`` needs the same distance from each element to the next:
 
 import matplotlib.pyplot as plt
 
@@ -155,7 +155,7 @@ assert _lost.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` returns a tensor. On a line of its own it changes nothing:
+# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` on a line of its own changes nothing:
 
 columns = wide.t()
 columns.contiguous()
