@@ -162,8 +162,8 @@ assert not layer.weight.grad.any()
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
 # ``copy`` is the result of an operation on ``w``, so ``backward()`` stores a gradient in ``w`` only. Call
-# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a result:
-# :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
+# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a
+# :ref:`result <sphx_glr_gallery_graphs_leaves_and_roots.py>`.
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
