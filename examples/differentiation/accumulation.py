@@ -496,7 +496,7 @@ _counted = _labels != -100
 assert torch.allclose(
     _loss, nn.functional.cross_entropy(_logits[_counted], _labels[_counted])
 )
-_parts = zip(_logits.split(2), _labels.split(2))
+_parts = zip(_logits.split(2), _labels.split(2), strict=True)
 _sums = [nn.functional.cross_entropy(*part, reduction="sum") for part in _parts]
 assert torch.allclose(sum(_sums) / _counted.sum(), _loss) and _sums[1] == 0
 # sphinx_gallery_end_ignore

@@ -62,8 +62,8 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # %%
 # Change the gradient
 # -------------------
-# Backward goes on with the tensor that a hook returns. Below, a hook limits the gradient at ``q`` to between -1 and 1, so ``p``
-# gets less. (With a ``GradScaler``, hooks see the scaled gradient.)
+# Backward goes on with the tensor that a hook returns. Below, a hook limits the gradient at ``q`` to the range from -1 to 1, so
+# ``p`` gets less. (With a ``GradScaler``, hooks see the scaled gradient.)
 
 p = torch.tensor([3.0, 0.1], requires_grad=True)
 q = p**3
@@ -371,7 +371,7 @@ for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# It gets the gradient with respect to the value before ``relu_()``.
+# This hook gets the gradient with respect to the value before ``relu_()``.
 
 # %%
 # **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. But the hook on the other piece runs too, and gets

@@ -84,9 +84,9 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # %%
 # An entry can be ``None``, for example at a first layer, for the data.
 #
-# The figure shows how it works. PyTorch passed the input and the output of this layer through two extra nodes,
-# ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``. When it
-# leaves the one before the layer, ``grad_input`` is complete, and your function is called.
+# PyTorch passed the input and the output of this layer through two extra nodes, ``BackwardHookFunctionBackward``. Backward
+# comes through the one behind the layer first: that is ``grad_output``. When it leaves the one before the layer, ``grad_input``
+# is complete, and your function is called.
 
 # %%
 # A hook without the two nodes
@@ -247,7 +247,8 @@ assert len(_calls) == 1
 # %%
 # This is the gradient that a full backward hook gets as ``grad_output`` if the ReLU is not in place. ``watch`` returns a handle
 # for the forward hook: call its ``remove()`` when you are done. A loss that the module computes itself, as Hugging Face's
-# models do with ``labels``, does not use the clone. For the input, hook a clone in a forward *pre*-hook.
+# models do with ``labels``, does not use the clone, and ``use`` is not called. For the input, hook a clone in a forward
+# *pre*-hook.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
 # calls your function once, with all gradients:
