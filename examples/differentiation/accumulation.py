@@ -52,7 +52,7 @@ assert all(0.98 < swing < 1.03 for swing in _swings) and _never.min() < -0.98
 # sphinx_gallery_end_ignore
 
 # %%
-# Without the line, each step uses the sum of all gradients so far, which drives ``w`` past the minimum again and again.
+# Without the line, each step uses the sum of all gradients so far, which drives ``w`` past the minimum.
 
 # %%
 # ``backward()`` adds
@@ -70,7 +70,7 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# Gradients also add up inside one graph, where two paths meet. So these two losses may share one backward, or have one each:
+# Two losses may share one backward, or have one each:
 
 x.grad = None
 (x**2 + 5 * x).backward()
@@ -87,8 +87,7 @@ assert x.grad.item() == together == 11
 # A large batch in small pieces
 # -----------------------------
 # Because gradients add up, you can compute a batch in pieces and take one step at the end. A mean over twelve samples is one
-# third of the sum of three means over four. So divide each loss by the number of pieces. (``chunk`` may give fewer than you ask
-# for: ``torch.arange(9).chunk(4)`` gives three.)
+# third of the sum of three means over four. So divide each loss by the number of pieces that ``chunk`` gives:
 
 torch.manual_seed(0)
 data = torch.randn(12, 8, dtype=torch.float64)
@@ -114,9 +113,7 @@ print(f"not divided:  {undivided.norm() / large.norm():.4f} times the large batc
 # sphinx_gallery_start_ignore
 assert torch.allclose(divided, large, rtol=1e-10, atol=1e-12)
 assert torch.allclose(undivided, 3 * large, rtol=1e-10, atol=1e-12)
-assert [len(rows) for rows in torch.arange(9).chunk(4)] == [3, 3, 3]
-assert torch.allclose(gradient(model, pieces=5, divisor=5), 0.8 * large)  # four pieces
-assert torch.allclose(gradient(model, pieces=5, divisor=4), large)
+assert torch.allclose(gradient(model, pieces=5, divisor=4), large)  # chunk gives four
 # sphinx_gallery_end_ignore
 
 # %%
@@ -188,9 +185,10 @@ assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model.zero_grad()
 
-for rows in torch.arange(12).chunk(3):
+pieces = torch.arange(12).chunk(3)
+for rows in pieces:
     loss = nn.functional.mse_loss(model(data[rows]), targets[rows])
-    (loss / 3).backward()
+    (loss / len(pieces)).backward()
 nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.1)
 optimizer.step()
 optimizer.zero_grad()
@@ -240,17 +238,15 @@ assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # sphinx_gallery_end_ignore
 
 # %%
-# Clipping after each piece can change the direction of the step. And if an epoch has 8 such pieces, with a step after pieces 3
-# and 6, two are left over. If you clear right after the step, their gradients are added to the first step of the next epoch.
-# Take one more step for these two, with ``loss / 2``, or drop their gradients with ``zero_grad()``.
+# If an epoch has 8 such pieces, with a step after pieces 3 and 6, two are left over. Take one more step for these two, with
+# ``loss / 2``, or drop their gradients with ``zero_grad()``.
 
 # %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
 # In the large batch, each sample must be computed from itself alone. Batch normalization breaks this, because in training it
 # uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
-# time, so they keep it. Dropout breaks it too, because it can draw different masks for the pieces. So do losses that compare
-# samples with each other.
+# time. Dropout draws different masks for the pieces, and some losses compare samples with each other: these break it too.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
@@ -287,8 +283,8 @@ assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
 # sphinx_gallery_end_ignore
 
 # %%
-# **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with about three digits, which large models use to save memory.
-# By default, ``.grad`` has the dtype of its parameter. So once the sum is large, a small gradient is rounded away:
+# **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with about three digits, which saves memory. By default,
+# ``.grad`` has the dtype of its parameter. So once the sum is large, a small gradient is rounded away:
 
 for dtype in (torch.bfloat16, torch.float32):
     w = torch.zeros(1, dtype=dtype, requires_grad=True)
@@ -311,11 +307,11 @@ assert w.grad.item() == 0.5 and w.grad.dtype == torch.bfloat16
 # %%
 # ``None`` and zero are different
 # -------------------------------
-# ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills the gradients that are there with
-# zeros. The optimizers below skip a parameter whose gradient is ``None``. With a gradient of zero they can still move it,
-# because they remember earlier gradients (momentum, Adam) or shrink each weight a little (weight decay).
+# ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills it with zeros. The optimizers
+# below skip a parameter whose gradient is ``None``. With a gradient of zero they can still move it, because they remember
+# earlier gradients (momentum, Adam) or shrink each weight a little (weight decay).
 #
-# .. how-measured:: A parameter takes one step with the gradient 1, then a second one with the gradient None or zero.
+# .. how-measured:: A parameter takes two steps, and its value after each goes into a table.
 
 
 def two_steps(second_gradient, optimizer_class, **options):
@@ -348,7 +344,7 @@ def tabulate_second_steps():
 
 
 # %%
-# Where ``w`` is after a step with the gradient 1, and after one more step without a gradient or with zero:
+# Where ``w`` is after a step with the gradient 1, and after one more with None or zero:
 
 # sphinx_gallery_start_ignore
 table = tabulate_second_steps()
@@ -381,7 +377,7 @@ for _to_none in (True, False):  # b is a head that the second step does not use
 tabulate_second_steps().round(4)
 
 # %%
-# This matters for parameters that only some steps use, such as one of several heads, or a layer that you freeze later.
+# This matters for parameters that only some steps use, or a layer that you freeze later.
 
 # %%
 # What people get wrong
@@ -400,11 +396,11 @@ print(f"w after 100 steps: {w.item()}")
 assert w.item() == 1.0 and w.grad is None
 
 # %%
-# The order is ``zero_grad``, ``backward``, ``step``. (``zero_grad`` right after ``step`` works too, unless another
-# ``backward()`` adds to these parameters before the next step, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
+# The order is ``zero_grad``, ``backward``, ``step``. (Do not clear after ``step`` if the ``backward()`` of another loss adds to
+# these parameters, too, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
 #
-# **Keeping a gradient without a copy.** Backward adds in place, to the tensor that ``w.grad`` already is. So the list
-# ``history`` holds the same tensor three times. Keep ``w.grad.clone()`` instead:
+# **Keeping a gradient without a copy.** Backward adds to the tensor that ``w.grad`` already is. So the list ``history`` holds
+# the same tensor three times. Keep ``w.grad.clone()`` instead:
 
 w.grad = None
 history, copies = [], []
@@ -474,9 +470,8 @@ assert abs(_two_networks(late=True, reaches=True) - 0.9**3) > 0.1
 # :math:`\frac{1}{6}`, twice what they should have.
 #
 # Language models meet this with padding: ``cross_entropy(..., ignore_index=...)`` takes the mean over the tokens that count,
-# and their number can differ from piece to piece.
-# The Trainer of Hugging Face had this bug: `transformers#34191
-# <https://github.com/huggingface/transformers/pull/34191>`__.
+# and a piece can have fewer of them, or none. So pass ``reduction="sum"`` too, and divide by their number in the large batch.
+# The Trainer of Hugging Face had this bug: `transformers#34191 <https://github.com/huggingface/transformers/pull/34191>`__.
 
 
 def uneven(scale):
@@ -501,6 +496,9 @@ _counted = _labels != -100
 assert torch.allclose(
     _loss, nn.functional.cross_entropy(_logits[_counted], _labels[_counted])
 )
+_parts = zip(_logits.split(2), _labels.split(2), strict=True)
+_sums = [nn.functional.cross_entropy(*part, reduction="sum") for part in _parts]
+assert torch.allclose(sum(_sums) / _counted.sum(), _loss) and _sums[1] == 0
 # sphinx_gallery_end_ignore
 
 # %%

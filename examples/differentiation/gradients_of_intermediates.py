@@ -5,16 +5,16 @@ How to get the gradient of an intermediate tensor
 .. in-short::
 
    Call ``h.retain_grad()`` before ``loss.backward()``, then read ``h.grad``. Or ask for that gradient alone:
-   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives it to you. A tensor
-   that you made after the loss, such as ``h[0]``, has no gradient: the loss never used it.
+   ``torch.autograd.grad(loss, h)[0]``. Inside a model, a forward hook on the layer that returns ``h`` gives ``h`` to you. A
+   tensor that you made after the loss, such as ``h[0]``, has no gradient: the loss never used it.
 """
 
 # %%
 # Three ways, in a few lines each
 # -------------------------------
-# You want the gradient at a place inside a network, but ``.grad`` is ``None`` there, because backward computes the gradient of
-# each intermediate tensor on its way, and then drops it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D =
-# C^2`. So :math:`\partial D / \partial C = 2 C = 12`.
+# You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computed it on its way, and then
+# dropped it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C
+# = 12`. (A *hook* is a function that PyTorch calls for you. This one gets the gradient.)
 
 import torch
 from torch import nn
@@ -108,23 +108,24 @@ def plot_picture_and_map(picture, values):
 
 
 # %%
-# A forward hook can call ``retain_grad()`` on what a layer returns. (With frozen weights that can raise: call
-# ``picture.requires_grad_()`` first. An ``nn.LSTM`` returns a tuple: take ``output[0]``.) The second score is for vertical
-# lines:
+# A *forward hook* gets what a layer returns. (With frozen weights, call ``picture.requires_grad_()`` first. An ``nn.LSTM``
+# returns a tuple: take ``output[0]``.) The second score is for vertical lines:
 
 features = []
 
 
 def keep(module, args, output):
-    output.retain_grad()
     features.append(output)
 
 
+model.eval()  # matters if there is dropout or batch normalization
 handle = model[1].register_forward_hook(keep)
-model(picture)[0, 1].backward()
+score = model(picture)[0, 1]
+handle.remove()
 
 (h,) = features
-weights = h.grad.mean(dim=(2, 3), keepdim=True)
+(gradient,) = torch.autograd.grad(score, h)  # adds nothing to .grad of the weights
+weights = gradient.mean(dim=(2, 3), keepdim=True)
 
 # figure: Two small pictures. The first has a vertical and a horizontal line. In the second, the map for the score
 #   "vertical", the vertical line stands out.
@@ -133,23 +134,22 @@ plot_picture_and_map(picture, (weights * h).sum(dim=1).relu())
 # sphinx_gallery_start_ignore
 _map = (weights * h).sum(dim=1).relu()[0].detach()
 assert _map[1:11, 2].sum() > 0.85 * _map.sum() and _map.argmax() % 12 == 2
-handle.remove()
-_unkept = []
-_handle = model[1].register_forward_hook(
-    lambda module, args, output: _unkept.append(output)
-)
-model(picture)[0, 0].backward()
-_handle.remove()
-assert not _unkept[0].is_leaf and not _unkept[0].retains_grad
+assert all(p.grad is None for p in model.parameters())
 _handle, _refused = model.requires_grad_(False)[1].register_forward_hook(keep), []
 try:
-    model(picture)
+    torch.autograd.grad(model(picture)[0, 1], features.pop())
 except RuntimeError as error:
     _refused.append(str(error))
-assert len(_refused) == 1 and "can't retain_grad" in _refused[0]
-model(picture.clone().requires_grad_())[0, 1].backward()
+assert len(_refused) == 1 and "does not require grad" in _refused[0]
+_score = model(picture.clone().requires_grad_())[0, 1]
 _handle.remove()
-assert torch.equal(features.pop().grad, h.grad) and features.pop() is h
+assert torch.equal(torch.autograd.grad(_score, features.pop())[0], gradient)
+assert features.pop() is h
+for _change in (nn.ReLU(inplace=True), nn.ReLU()):  # behind the hooked layer
+    _net = nn.Sequential(nn.Conv2d(1, 2, 3), _change, nn.Flatten(), nn.LazyLinear(2))
+    with _net[0].register_forward_hook(keep):
+        _score = _net(picture)[0, 1]
+    assert torch.autograd.grad(_score, features.pop())[0].shape == (1, 2, 10, 10)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -198,9 +198,6 @@ assert table.loc["autograd.grad"].tolist() == [12, 12, None]
 assert table.loc["retain_grad"].tolist() == [12, 24, 72]
 assert table.loc["register_hook"].tolist() == [12, 12, 72]
 
-_A, _B, _C, _D = compute()
-_D.backward(inputs=[_C])
-assert _C.grad == 12 and _A.grad is None and _B.grad is None
 _w = torch.tensor(2.0, requires_grad=True)
 for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradient
     _h = _w * torch.ones(2)
@@ -211,18 +208,16 @@ for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradie
 tabulate_two_passes()
 
 # %%
-# - ``torch.autograd.grad`` to compute with a gradient, for a map like the one above. It leaves the ``.grad`` of ``A`` alone,
-#   and stops at ``C``. (For a penalty on the gradient, pass ``create_graph=True``.)
-# - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf. If you need
-#   only these, ``D.backward(inputs=[C])`` fills ``C.grad`` and no other.
+# - ``torch.autograd.grad`` to compute with a gradient, as for the map above. It leaves the ``.grad`` of ``A`` alone, and stops
+#   at ``C``. (For a penalty on the gradient, pass ``create_graph=True``.)
+# - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
 # - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling** ``retain_grad()`` **after** ``backward()``. It is too late for that pass: the gradient has been dropped, and
-# ``.grad`` is ``None``. You get no error. (Without any ``retain_grad()``, reading ``.grad`` gives you a :ref:`warning
-# <sphx_glr_gallery_errors_grad_of_non_leaf.py>`. The late call silences that warning.)
+# **Calling** ``retain_grad()`` **after** ``backward()``. The gradient has been dropped, and ``.grad`` is ``None``. You get no
+# error, and the late call silences the :ref:`warning <sphx_glr_gallery_errors_grad_of_non_leaf.py>` that you get without it.
 
 A, B, C, D = compute()
 D.backward()
@@ -281,8 +276,7 @@ assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
 # message suggests, you get ``None`` instead of an error.
 #
 # **Changing the tensor in place afterwards.** The hook gets the gradient for the value that ``C`` had when you registered it.
-# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can
-# cause the same. (If ``C`` is a view, as from ``nn.Flatten``, the hook misses what is computed after the change.)
+# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can cause the same.
 
 A, B, C, _ = compute()
 before = []
@@ -303,14 +297,6 @@ _out.retain_grad()
 _relu(_out).square().sum().backward()
 assert torch.equal(_out.grad, 2 * _out.detach())  # of the value after the ReLU
 assert torch.equal(_hooked[0], 2 * _out.detach() * (_out.detach() > 0))
-for _layer, _runs in ((_conv, 1), (nn.Sequential(_conv, nn.Flatten()), 0)):
-    _out, _hooked = _layer(picture), []
-    _out.register_hook(_hooked.append)
-    _out.retain_grad()
-    _relu(_out).square().sum().backward()
-    assert len(_hooked) == _runs and torch.equal(_out.grad, 2 * _out.detach())
-_flat = nn.Linear(2, 3)(torch.ones(4, 2))
-assert nn.Flatten()(_flat) is _flat  # nothing to flatten: not a view
 # sphinx_gallery_end_ignore
 
 # %%

@@ -5,9 +5,9 @@ Hooks on modules: full_backward_hook
 .. in-short::
 
    ``layer.register_full_backward_hook(f)``: backward calls ``f(layer, grad_input, grad_output)``, and what ``f`` returns, if
-   not ``None``, replaces ``grad_input``. But an in-place operation on the output, such as ``nn.ReLU(inplace=True)`` or ``out +=
-   x``, then raises an error, and if the layer returns a list or a dict, ``f`` is not called. So hook a clone of the output
-   instead, in a function for ``layer.register_forward_hook``:
+   not ``None``, replaces ``grad_input``. But ``nn.ReLU(inplace=True)`` or ``out += x`` on the output then raises an error, and
+   if the layer returns a list or a dict, ``f`` is not called. So hook a clone of the output instead, in a function for
+   ``layer.register_forward_hook``:
 
    .. code-block:: python
 
@@ -21,8 +21,8 @@ Hooks on modules: full_backward_hook
 # %%
 # See the gradient at one layer
 # -----------------------------
-# You want the gradient at one layer of a model, for example because the loss does not fall. A full backward hook gets two
-# tuples: the gradients with respect to the inputs of the layer, and those with respect to its outputs.
+# You want the gradient at one layer of a model, for example because the loss does not fall. A *full backward hook* is a
+# function that gets two tuples: the gradients with respect to the layer's inputs, and those with respect to its outputs.
 
 import contextlib
 import warnings
@@ -84,9 +84,9 @@ assert _lines[3] == "grad_output: [(8, 4), None]"  # the loss uses no weights
 # %%
 # An entry can be ``None``, for example at a first layer, for the data.
 #
-# The figure shows how it works. PyTorch passed the input and the output of this layer through two extra nodes,
-# ``BackwardHookFunctionBackward``. Backward comes through the one behind the layer first: that is ``grad_output``. When it
-# leaves the one before the layer, ``grad_input`` is complete, and your function is called.
+# PyTorch passed the input and the output of this layer through two extra nodes, ``BackwardHookFunctionBackward``. Backward
+# comes through the one behind the layer first: that is ``grad_output``. When it leaves the one before the layer, ``grad_input``
+# is complete, and your function is called.
 
 # %%
 # A hook without the two nodes
@@ -207,16 +207,23 @@ assert torch.equal(
 )  # the same gradient as without the in-place layer
 with torch.no_grad():
     packed(x)
-_got = []
-_layer = nn.Linear(4, 3)
-_layer.register_forward_pre_hook(
-    lambda module, args: args[0].register_hook(_got.append) and None
-)
-_layer(2 * x).sum().backward()
-assert torch.allclose(_got[0], torch.ones(8, 3) @ _layer.weight)
+
+
+class _OwnLoss(nn.Linear):
+    def forward(self, x):
+        y = super().forward(x)
+        return {"y": y, "loss": y.square().mean()}
+
+
+for _pick, _runs in (
+    (lambda output: output["loss"], 0),
+    (lambda output: output["y"].square().mean(), 1),
+):
+    _own, _got = _OwnLoss(4, 3), []
+    watch(_own, _got.append, key="y")
+    _pick(_own(x)).backward()
+    assert len(_got) == _runs
 _used_twice = 2 * x
-(_layer(_used_twice).sum() + 5 * _used_twice.sum()).backward()
-assert torch.allclose(_got[1], _got[0] + 5)  # grad_input would be _got[0]
 _third, _cloned = nn.Linear(4, 3), []
 
 
@@ -239,13 +246,12 @@ assert len(_calls) == 1
 
 # %%
 # This is the gradient that a full backward hook gets as ``grad_output`` if the ReLU is not in place. ``watch`` returns a handle
-# for the forward hook: call its ``remove()`` when you are done.
-#
-# For the input, use a forward *pre*-hook in the same way. If it hooks the input itself instead of a clone, it gets the gradient
-# of all uses of the input, for example of a skip connection around the layer too.
+# for the forward hook: call its ``remove()`` when you are done. A loss that the module computes itself, as Hugging Face's
+# models do with ``labels``, does not use the clone, and ``use`` is not called. For the input, hook a clone in a forward
+# *pre*-hook.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
-# calls your function once, with all gradients. (A tensor that got no gradient gives ``None``.)
+# calls your function once, with all gradients:
 
 hidden = model[0](images)
 output = model[2](torch.relu(hidden))
@@ -290,8 +296,8 @@ for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):
 # %%
 # Which hooks run under ``torch.autograd.grad``?
 # ----------------------------------------------
-# The ``backward()`` below walks to ``x``, the weight and the bias. ``torch.autograd.grad`` walks only to the tensors that you
-# name, so it skips hooks that lie elsewhere. And because it leaves ``.grad`` alone, it skips hooks that wait for accumulation.
+# ``torch.autograd.grad`` walks only to the tensors that you name, so it skips hooks that lie elsewhere. And because it leaves
+# ``.grad`` alone, it skips hooks that wait for accumulation:
 #
 # .. how-measured:: One Linear layer with four hooks; each call below notes which of them ran.
 
@@ -324,7 +330,7 @@ def tabulate_hooks_that_run():
 
 
 # %%
-# The input requires grad:
+# Which of four hooks run:
 
 # sphinx_gallery_start_ignore
 assert (tabulate_hooks_that_run() == "runs").to_numpy().tolist() == [
@@ -339,8 +345,7 @@ assert [_inputs[hook] for hook in HOOKS] == ["runs", "", "", ""]
 tabulate_hooks_that_run()
 
 # %%
-# The full backward hook waits for the gradient of ``x``. If you ask for the weight alone, that gradient is never computed, so
-# the hook never runs.
+# The full backward hook waits for the gradient of ``x``, which is not computed if you ask for the weight alone.
 
 # %%
 # What people get wrong
@@ -465,16 +470,15 @@ tabulate_calls_of_the_hook()
 
 # %%
 # With a list, a dict or a dataclass, the hook is skipped (`pytorch#87540 <https://github.com/pytorch/pytorch/issues/87540>`__).
-# The warning says *module output should be a Tensor or a tuple of Tensors*. Users of Hugging Face's models meet it
+# The warning says *module output should be a Tensor or a tuple of Tensors*, for example with Hugging Face's models
 # (`transformers#36508 <https://github.com/huggingface/transformers/issues/36508>`__). For the tuple in a tuple, you get no
 # warning: ``nn.LSTM`` returns ``(y, (h, c))``, so a hook on it misses a loss that uses ``h`` alone. The last two rows warn that
-# *no inputs require gradients*: the hook runs without waiting for a gradient of an input. ``layer.forward(x)`` also skips the
-# hook, and so does a module that reads a part's weight instead of calling the part, as ``nn.MultiheadAttention`` does with
-# ``out_proj``.
+# *no inputs require gradients*: the hook does not wait for the gradient of an input. ``layer.forward(x)`` also skips the hook,
+# and ``nn.MultiheadAttention`` skips a hook on its ``out_proj``.
 
 # %%
-# **Hooking the output without a clone.** Below, ``nn.Flatten`` returns a view. The in-place ReLU gives that view a new
-# ``grad_fn``. So what arrives there bypasses a tensor hook on it, without an error:
+# **Hooking the output without a clone.** Below, ``nn.Flatten`` returns a view, and the in-place ReLU gives that view a new
+# ``grad_fn``. So backward bypasses a tensor hook on it, without an error:
 
 block = nn.Sequential(nn.Conv2d(1, 1, 3), nn.Flatten(), nn.ReLU(inplace=True))
 pixels, by_output, by_clone = torch.ones(2, 1, 8, 8), [], []
@@ -529,16 +533,16 @@ assert len(_calls) == 1
 
 # %%
 # **Hooks that stay.** Each call of ``register_...`` adds one more, and ``copy.deepcopy(module)`` copies them. An ``ExitStack``
-# removes all at the end of the block. ``prepend=True`` puts a hook before the earlier ones:
+# removes all at the end of the block:
 
 order, layer = [], nn.Linear(4, 3)
 with contextlib.ExitStack() as stack:
-    for name, first in {"one": False, "two": False, "zero": True}.items():
+    for name in ("one", "two"):
 
         def note(module, args, output, name=name):
             order.append(name)
 
-        stack.enter_context(layer.register_forward_hook(note, prepend=first))
+        stack.enter_context(layer.register_forward_hook(note))
     layer(x)
 layer(x)
 print("called:", order)
@@ -546,7 +550,7 @@ print("called:", order)
 # sphinx_gallery_start_ignore
 import copy
 
-assert order == ["zero", "one", "two"] and not layer._forward_hooks
+assert order == ["one", "two"] and not layer._forward_hooks
 _handle = layer.register_forward_hook(lambda *call: order.append("copied"))
 copy.deepcopy(layer)(x)
 assert order[-1] == "copied"
@@ -554,6 +558,9 @@ _handle.remove()
 # sphinx_gallery_end_ignore
 
 # %%
+# **Hooks that come too late.** A model that ``torch.compile`` has compiled silently skips a hook that you register after its
+# first call: see :ref:`sphx_glr_gallery_scale_compile_and_autograd.py`.
+#
 # **The old** ``register_backward_hook`` is deprecated. For the module below, its ``grad_input`` belongs to the last operation,
 # the sigmoid, instead of the module:
 
@@ -594,8 +601,7 @@ assert _shapes == [(8, 3), (8, 4)]  # x has the shape (8, 4)
 #
 # .. solution::
 #
-# Twice and once. Each call of the layer gets its own extra nodes. The weight is one tensor: its hook waits until both
-# contributions have been added.
+# Twice and once. Each call of the layer gets its own extra nodes. The weight is one tensor: its hook gets the sum.
 
 layer, runs = nn.Linear(4, 4), []
 layer.register_full_backward_hook(lambda *_: runs.append("module"))

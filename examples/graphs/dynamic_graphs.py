@@ -6,8 +6,7 @@ Dynamic graphs: if, for and while in a model
 
    Write Python's ``if``, ``for`` and ``while`` in ``forward()``. Autograd records only the operations that run in this call, so
    each call can build a different graph. The gradient is that of the branch that was taken. The condition itself gets none. So
-   to learn the threshold of ``if x > threshold``, use ``torch.sigmoid((x - threshold) / width)`` as a weight instead. ``print``
-   and ``breakpoint()`` in ``forward()`` see real numbers.
+   to learn the threshold of ``if x > threshold``, use ``torch.sigmoid((x - threshold) / width)`` as a weight instead.
 """
 
 # %%
@@ -58,8 +57,8 @@ assert (y0.grad, y1.grad, y2.grad, q) == (10, 15, 6, 30)
 # In a module: layers that are skipped
 # ------------------------------------
 # This network stops as soon as the norm of its features is less than 1. Then the skipped layers have no ``.grad``, and
-# ``torch.optim.Adam`` leaves them as they are. To see where it stopped, put a ``print`` into ``forward``. It runs together with
-# the layers, so it shows the numbers of this call:
+# ``torch.optim.Adam`` leaves them as they are. The input is one sample: for a batch, ``features.norm()`` would be a single
+# number, and all samples would stop together. A ``print`` in ``forward`` shows where it stopped:
 
 
 class EarlyExit(torch.nn.Module):
@@ -116,8 +115,7 @@ assert _stopped.item() == 4
 
 # %%
 # ``breakpoint()`` in the same place opens Python's debugger, where you can look at ``features.norm()`` or ``features.grad_fn``,
-# and go on with ``c``. In :ref:`a captured graph <sphx_glr_gallery_graphs_static_and_dynamic.py>`, your Python code no longer
-# runs.
+# and go on with ``c``.
 
 # %%
 # A loop whose length depends on the value
@@ -150,8 +148,7 @@ del node, start, value
 # sphinx_gallery_end_ignore
 
 # %%
-# With :math:`k` doublings the gradient is :math:`2^k`. That is right as long as :math:`k` stays the same. The figure shows
-# where it changes.
+# With :math:`k` doublings the gradient is :math:`2^k`. The figure shows where :math:`k` changes.
 #
 # .. how-measured:: plot_growth() draws grow(x) above its gradient.
 
@@ -207,7 +204,7 @@ for edge, slope in [(1.25, 8), (2.5, 4), (5, 2), (10, 1)]:
 # %%
 # At the dotted lines there is no derivative: just left of them ``grow`` is almost 20, and at them it is 10. Autograd raises no
 # error there, but returns the slope on the right: at 5 it is 2. From the left, ``grow`` falls by almost 10 however small the
-# step, so the fall divided by the step grows without end:
+# step:
 
 start = torch.tensor(5.0, requires_grad=True)
 print("autograd:", torch.autograd.grad(grow(start), start)[0].item())
@@ -227,8 +224,8 @@ for step in (0.1, 0.01, 0.001, 1e-6):
 # %%
 # What people get wrong
 # ---------------------
-# **Learning a threshold through an if.** The comparison returns a boolean, and autograd does not record it. So no path leads
-# from this result to the threshold:
+# **Learning a threshold through an if.** The comparison returns a boolean, and autograd does not record it. So ``scale`` gets a
+# gradient below, but no path leads from the result to the threshold:
 
 x = torch.tensor([0.5, -1.0, 4.0, 0.25])
 threshold = torch.tensor(0.3, requires_grad=True)
@@ -250,11 +247,11 @@ del message
 
 # %%
 # Give each number a weight between 0 and 1 that changes smoothly with the threshold. If you need the hard choice in the
-# forward pass, take its value and the gradient of the smooth weight (a *straight-through* estimator). The ``if`` above gives
-# 4.5:
+# forward pass, take its value and the gradient of the smooth weight (a *straight-through* estimator). In ``hard``, the
+# parentheses are exactly 0, so the result is that of the ``if``:
 
 soft = torch.sigmoid((x - threshold) / 0.1)
-hard = (x > threshold).float() + soft - soft.detach()
+hard = (x > threshold).to(x.dtype) + (soft - soft.detach())
 
 for name, weights in (("soft", soft), ("hard", hard)):
     result = (weights * x).sum()
@@ -262,7 +259,12 @@ for name, weights in (("soft", soft), ("hard", hard)):
     print(f"{name}: result {result.item():.3f}, gradient {gradient.item():.3f}")
 
 # sphinx_gallery_start_ignore
-assert abs((hard * x).sum().item() - 4.5) < 1e-5 and abs((soft * x).sum() - 4.5) > 0.01
+assert (hard * x).sum() == 4.5 and abs((soft * x).sum() - 4.5) > 0.01
+for _dtype in (torch.float16, torch.bfloat16, torch.float64):
+    _numbers, _at = x.to(_dtype), threshold.to(_dtype)
+    _soft = torch.sigmoid((_numbers - _at) / 0.1)
+    _hard = (_numbers > _at).to(_dtype) + (_soft - _soft.detach())
+    assert _hard.tolist() == [1, 0, 1, 0] and _hard.dtype == _dtype
 slopes = [
     torch.autograd.grad((weights * x).sum(), threshold, retain_graph=True)[0]
     for weights in (soft, hard)
@@ -285,10 +287,8 @@ for _moved in (threshold - 0.01, threshold + 0.01):
 # sphinx_gallery_end_ignore
 
 # %%
-# The hard result is that of the ``if`` up to rounding. But its gradient differs from the derivative of its value, which is 0
-# because a small move of the threshold leaves the 4.5 as it is. :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains
-# through rounding with such a gradient. The 0.1 is the width of the smooth step. The number 4 is far outside of it, so it adds
-# nothing to the gradient.
+# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` trains through rounding with such a gradient. The 0.1 is the width of
+# the smooth step. The number 4 is far outside of it, so it adds nothing to the gradient.
 
 # %%
 # **Forgetting the call in which no branch is taken.** Both weights below are smaller than 1, so ``penalty`` returns the
@@ -336,8 +336,8 @@ for entries in ([0.5, 0.9], [2.0, 0.1], [3.0, 1.5], [-4.0, 7.0]):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Computing with item().** For a decision, ``item()`` is fine. In a formula it is a constant: below, the result is right,
-# and a part of the gradient is missing without a message.
+# **Computing with item().** In a formula, ``item()`` is a constant: below, the result is right, and a part of the gradient is
+# missing without a message.
 
 pair = torch.tensor([2.0, 3.0], requires_grad=True)
 right = pair[0] * pair[1]
@@ -378,7 +378,7 @@ def product_until_2(numbers):
 for leaves in ([x0, x1, x2], [y0, y1, y2]):
     result = product_until_2(leaves)
     gradients = torch.autograd.grad(result, leaves, allow_unused=True)
-    print(result.item(), [g and g.item() for g in gradients])
+    print(result.item(), [None if g is None else g.item() for g in gradients])
 
 # predict: sum(g is None for g in gradients) -- In the second call, how many of the
 #   three gradients are None?

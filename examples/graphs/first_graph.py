@@ -14,8 +14,8 @@ What is a computation graph in PyTorch?
 # The question: how does the loss react?
 # --------------------------------------
 # To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
-# *gradient*, and PyTorch finds it with a graph. With ``requires_grad=True`` you ask PyTorch to record. To see each number, we
-# begin with two "weights", ``x1`` and ``x2``, and the "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. A real loss follows.
+# *gradient*. With ``requires_grad=True`` you ask PyTorch to record. To see each number, we begin with two "weights", ``x1`` and
+# ``x2``, and the "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`.
 
 import math
 
@@ -39,15 +39,15 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # %%
 # Read the figure along its arrows. Each card is a tensor. The card of a result names the node that PyTorch recorded for its
 # operation, such as ``LogBackward0`` for ``torch.log``. ``x1`` and ``x2`` are *leaves*: no operation was recorded for them. The
-# *root* ``w`` is where ``backward()`` will start. The number on an edge is a *local derivative*: if the value at the start of
-# the edge changes a little, the value at its end changes by about that number times as much. ``x2`` is used twice, so two edges
-# leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
+# *root* ``w`` is where ``backward()`` will start. The number on an arrow (an *edge*) is a *local derivative*: if the value at
+# the start of the edge changes a little, the value at its end changes by about that number times as much. ``x2`` is used twice,
+# so two edges leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
 
 # %%
 # ``backward()`` fills in the gradients
 # -------------------------------------
-# One call computes the gradients of both leaves. By default PyTorch keeps gradients for leaves only. With ``retain_grad()``
-# the four other tensors keep theirs too, so that you can see each step.
+# One call computes the gradients of both leaves. With ``retain_grad()`` the four other tensors keep theirs too, so that you can
+# see each step.
 
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
@@ -92,8 +92,8 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # %%
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
-# Let us do this by hand. **Start at the root with 1, and go against the arrows. Along an edge, multiply by
-# its number. Where several edges lead back to one tensor, add.** That happens at ``x2``:
+# **Start at the root with 1, and go against the arrows. Along an edge, multiply by its number. Where several edges lead back to
+# one tensor, add.** By hand:
 
 dw = 1.0
 dy1 = dw * y2.item()  # w = y1 * y2
@@ -161,8 +161,8 @@ assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
 # %%
 # What is recorded
 # ----------------
-# Each recorded result refers to the node that can send its gradient back: its ``grad_fn``. The last three results below have
-# none. An assignment is not an operation, so ``z = w`` gives the same tensor a second name:
+# Each recorded result has a ``grad_fn``: the node that can send its gradient back. The last three results below have none. A
+# boolean or an integer cannot change a little, and ``detach()`` asks for the same numbers without a record:
 
 results = {
     "torch.log(a)": y1,
@@ -173,13 +173,9 @@ results = {
 for text, result in results.items():
     print(f"{text:<13} grad_fn: {result.grad_fn.name() if result.grad_fn else None}")
 
-z = w
-print("z is w:", z is w, "  z.grad:", z.grad)  # the derivative of w by itself
-
 # sphinx_gallery_start_ignore
 names = [t.grad_fn.name() for t in (a, y1, y2, w)]
 assert names == ["MulBackward0", "LogBackward0", "SinBackward0", "MulBackward0"]
-assert z is w and z.grad is w.grad and z.grad == 1
 assert x1.is_leaf and x2.is_leaf and x1.grad_fn is None and x2.grad_fn is None
 assert [text for text, t in results.items() if t.grad_fn] == ["torch.log(a)"]
 vector = torch.ones(3, requires_grad=True)
@@ -190,13 +186,13 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# For a validation loop, switch recording off: ``with torch.no_grad():``.
+# In a validation loop, ``with torch.no_grad():`` switches recording off.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling** ``backward()`` **twice on one graph.** The nodes of this graph saved tensors for backward, and the first call
-# drops them. So the second call raises an error:
+# **Calling** ``backward()`` **twice on one graph.** The first call drops the values that the nodes saved, so the second
+# raises an error:
 
 try:
     w.backward()
@@ -209,8 +205,8 @@ assert "backward through the graph a second time" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Run the forward pass again: it records a new graph. If that does not help, see :ref:`the page on this error
-# <sphx_glr_gallery_errors_backward_twice.py>`.
+# Run the forward pass again: it records a new graph. :ref:`The page on this error
+# <sphx_glr_gallery_errors_backward_twice.py>` has more fixes.
 #
 # **Forgetting to clear** ``.grad``. Each ``backward()`` adds to it, so after a second one both gradients are twice as large:
 

@@ -43,10 +43,8 @@ del hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# The leaf is the tensor that holds 100. ``weight`` is the recorded *result* of the multiplication. The gradient passed through
-# it and was stored in the leaf (`pytorch#91851 <https://github.com/pytorch/pytorch/issues/91851>`__).
-#
-# So compute the value first, and ask for the gradient last:
+# The leaf is the tensor that holds 100. ``weight`` is the *result* of the multiplication. The gradient passed through it and
+# was stored in the leaf. So compute the value first, and ask for the gradient last:
 
 weight = (torch.tensor(100.0) * 0.01).requires_grad_()
 print(weight, weight.is_leaf)
@@ -163,10 +161,10 @@ six_tensors
 # - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
 #   By default, ``zero_grad()`` sets ``.grad`` back to None.
 # - ``x`` does not require grad, and ``c`` has no path to ``z``.
-# - ``y`` and ``z`` are results. Their ``requires_grad`` spread from ``w`` and ``b``. Their gradients were passed on and
-#   dropped. If you read ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
+# - ``y`` and ``z`` are results. They require grad because ``w`` does. Their gradients were passed on and dropped. If you read
+#   ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
 #
-# So this is the rule:
+# So this is the rule for a tensor that the root was computed from:
 #
 # .. list-table::
 #    :class: numbers
@@ -196,7 +194,7 @@ six_tensors
 #
 # :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a fix for each.
 #
-# If you call ``retain_grad()`` in time, ``y`` keeps its gradient, although it is a result:
+# With ``retain_grad()`` in time, ``y`` keeps its gradient:
 
 y = w * x
 y.retain_grad()
@@ -222,7 +220,7 @@ else:
 # -----------------
 # ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``. The next six rows were computed too, but without a
 # record, so they are leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. ``zeros_like`` and
-# ``detach`` are never recorded. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# ``detach`` are not recorded. ``w > 0`` is boolean, and ``w.long()`` is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -291,10 +289,9 @@ assert p.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
-# **Moving a leaf to the GPU.** On a GPU, ``x = x.to(device)`` leaves ``x.grad`` empty (`pytorch#22860
+# **Moving a leaf to the GPU.** After ``x = x.to("cuda")``, ``x`` is a result, and ``x.grad`` stays None (`pytorch#22860
 # <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is on the CPU
-# already. The other two lines make copies, one on a different device and one with a different dtype. Both are recorded results.
-# Instead of a GPU, the code uses ``"meta"``, a device for shapes without data:
+# already. The other two are recorded copies. Instead of a GPU, the code uses ``"meta"``, a device for shapes without data:
 
 for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
     print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
@@ -307,10 +304,9 @@ assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
 # sphinx_gallery_end_ignore
 
 # %%
-# **Computing on a parameter inside a module.** A module trains its ``nn.Parameter`` tensors, which are leaves. But
-# ``nn.Parameter(...) * 0.01`` is a plain tensor. The module below takes it without an error, and it is missing in
-# ``scale.parameters()``, the list that you give to the optimizer. (In `pytorch#17484
-# <https://github.com/pytorch/pytorch/issues/17484>`__ it was ``nn.Parameter(...).to("cuda")``.)
+# **Computing on a parameter inside a module.** ``nn.Parameter(...)`` is a leaf. But ``nn.Parameter(...) * 0.01`` is a plain
+# tensor, and so is ``nn.Parameter(...).to("cuda")`` (`pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__). The
+# module below takes it without an error, and it is missing in ``scale.parameters()``, which you give to the optimizer.
 
 
 class Scale(nn.Module):
@@ -338,11 +334,10 @@ assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 # sphinx_gallery_end_ignore
 
 # %%
-# Convert the whole *module*, as this code does: ``scale.good`` is still the same leaf. ``lost`` was left behind.
+# Convert the whole *module*, as this code does: ``scale.good`` is still the same leaf.
 
 # %%
-# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning, because
-# ``y`` now counts as a tensor that keeps its gradient:
+# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning:
 
 w = torch.tensor(3.0, requires_grad=True)
 y = w * 2
@@ -390,8 +385,7 @@ assert abs(first.grad.item() - 4.8) < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# Change the leaf in place, without recording, and clear its gradient after each step. ``v`` stays the same leaf, and each
-# gradient is stored in it:
+# Change the leaf in place, without recording, and clear its gradient after each step. Then ``v`` stays the same leaf:
 
 v = torch.tensor(3.0, requires_grad=True)
 # sphinx_gallery_start_ignore

@@ -9,9 +9,9 @@ Why is .grad None, zero or NaN?
 
 .. in-short::
 
-   The common causes. **None**: the tensor is not a leaf, it does not require grad, the loss has no recorded path to it, or
-   ``zero_grad()`` cleared it. **Zero**: the loss does not react to it, as behind ``round()``. **NaN or inf**: the value is NaN
-   already, a derivative is infinite, as that of ``sqrt`` at 0, or the gradient is too large for its data type.
+   **None**: the tensor is not a leaf, it does not require grad, the loss has no recorded path to it, or ``zero_grad()`` cleared
+   it. **Zero**: the loss does not react to it, as behind ``round()``. **NaN or inf**: the value is NaN already, a derivative is
+   infinite, as that of ``sqrt`` at 0, or the gradient is too large for its data type.
 """
 
 # %%
@@ -69,7 +69,7 @@ Why is .grad None, zero or NaN?
 # %%
 # Which of my parameters are affected?
 # ------------------------------------
-# Run this between ``backward()`` and ``optimizer.step()``. The model below has three faults.
+# Run this between ``backward()`` and ``optimizer.step()``.
 
 import torch
 from torch import nn
@@ -130,7 +130,7 @@ assert lines[8] == "good.weight: NaN or inf"
 #
 # It was cleared, or never stored
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# After ``optimizer.zero_grad()``, ``layer.weight.grad`` is None. Then ``torch.autograd.grad`` only returns the gradient, and
+# After ``optimizer.zero_grad()``, ``layer.weight.grad`` is None. ``torch.autograd.grad`` only returns the gradient, and
 # ``backward(inputs=[layer.bias])`` stores one only in the bias:
 
 layer = nn.Linear(3, 1)
@@ -162,7 +162,8 @@ assert not layer.weight.grad.any()
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
 # ``copy`` is the result of an operation on ``w``, so ``backward()`` stores a gradient in ``w`` only. Call
-# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a result.
+# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a
+# :ref:`result <sphx_glr_gallery_graphs_leaves_and_roots.py>`.
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
@@ -183,9 +184,6 @@ copy.retain_grad()
 copy.sum().backward()
 assert copy.grad.tolist() == [1, 1, 1]
 # sphinx_gallery_end_ignore
-
-# %%
-# Reading ``copy.grad`` gives None and a warning: see :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
 
 # %%
 # It does not require grad
@@ -332,14 +330,14 @@ tabulate_gradients(flat)
 
 # %%
 # A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The slope of ``sigmoid`` at 20 is
-# about 2e-9. But float32 rounds its value ``y`` to 1, so ``y * (1 - y)`` is 0. To train through ``round`` or ``sign``, choose
-# the gradient yourself: use a :ref:`straight-through gradient <sphx_glr_gallery_functions_change_the_gradient.py>`.
+# about 2e-9, but in float32 its value rounds to 1, which gives 0. To train through ``round`` or ``sign``, use a
+# :ref:`straight-through gradient <sphx_glr_gallery_functions_change_the_gradient.py>`.
 
 # %%
 # The loss cannot depend on it
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# A softmax turns numbers into weights that add up to 1, whatever ``x`` is. So the gradient of the sum is 0, up to rounding, but
-# the sum of squares has a gradient:
+# A softmax turns numbers into weights that add up to 1, whatever ``x`` is. So the gradient of the sum is 0, up to rounding. The
+# sum of squares has one:
 
 x = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
 (gradient,) = torch.autograd.grad(x.softmax(0).sum(), x)
@@ -394,23 +392,26 @@ assert x.grad == torch.inf and torch.finfo(torch.float16).max == 65504
 tabulate_gradients(edge)
 
 # %%
-# For the logarithm of a softmax, use ``log_softmax``.
-#
-# A gradient can also be too large for its data type. The largest finite number in float16 is 65,504, so a gradient can overflow
-# there.
+# Where ``clamp`` changes a value, it sends back 0. For the logarithm of a softmax, use ``log_softmax``. A gradient can also
+# overflow: the largest finite number in float16 is 65,504.
 
 # %%
 # Zero times infinity
 # ~~~~~~~~~~~~~~~~~~~
-# In the first three rows an infinite slope is multiplied by 0, or 0 is divided by 0, and the gradient is NaN:
+# In the first three rows an infinite slope is multiplied by 0, or 0 is divided by 0:
 
-tiny = torch.finfo(torch.float32).tiny  # the smallest normal number
+
+def safe_log(x):
+    tiny = torch.finfo(x.dtype).tiny  # the smallest normal number of this dtype
+    return x.clamp(min=tiny).log()
+
+
 zero_times = {
     "((x - 1) ** 2).sum().sqrt()": ([1.0, 1.0], lambda x: ((x - 1) ** 2).sum().sqrt()),
     "x * x.log()": (0.0, lambda x: x * x.log()),
     "torch.xlogy(x, x)": (0.0, lambda x: torch.xlogy(x, x)),
     "(x - 1).norm()": ([1.0, 1.0], lambda x: (x - 1).norm()),
-    "x * x.clamp(min=tiny).log()": (0.0, lambda x: x * x.clamp(min=tiny).log()),
+    "x * safe_log(x)": (0.0, lambda x: x * safe_log(x)),
 }
 
 # sphinx_gallery_start_ignore
@@ -419,19 +420,18 @@ assert ["nan" in g for g in zero_table["gradient"]] == [True] * 3 + [False] * 2
 assert ["nan" in v for v in zero_table["value"]] == [False, True] + [False] * 3
 for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
     x = torch.tensor(0.0, dtype=dtype, requires_grad=True)
-    y = x * x.clamp(min=torch.finfo(dtype).tiny).log()
+    y = x * safe_log(x)
     assert y == 0 and torch.autograd.grad(y, x)[0].isfinite()
 # sphinx_gallery_end_ignore
 tabulate_gradients(zero_times)
 
 # %%
-# The last two rows are the first two, written so that the gradient is finite.
+# The last two rows are the first two, with a finite gradient.
 
 # %%
 # The value is NaN already
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# A softmax with all positions masked, and the variance of one element, each with a version without NaN. After the softmax, the
-# mask sets the weights of masked positions to 0:
+# A softmax with all positions masked, and the variance of one element, each with a version without NaN:
 
 scores = torch.tensor([1.0, 2.0])
 mask = torch.tensor([True, True])
@@ -474,13 +474,13 @@ assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# For the variance, PyTorch warns you: "degrees of freedom is <= 0".
+# ``correction=0`` divides by :math:`n` instead of :math:`n - 1`, so it changes other variances too.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". But then the loss itself
-# is a leaf, and backward ends there:
+# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". But then the loss is a
+# leaf, and backward ends there:
 
 layer = nn.Linear(3, 1)
 with torch.no_grad():
