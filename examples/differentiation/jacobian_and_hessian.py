@@ -394,13 +394,8 @@ for _i in range(3):
 # :ref:`safe input <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
 #
 # **nn.Dropout under vmap.** To draw a mask for each sample, write ``vmap(jacrev(f), randomness="different")``. ``jacfwd`` and
-# ``hessian`` use ``vmap`` themselves. There, write ``jacfwd(f, randomness="same")`` and ``jacfwd(jacrev(f),
-# randomness="same")``: with ``"different"``, each column gets a different mask, and you get no error.
-#
-# **Wrong numbers without a message.** On PyTorch 2.13, ``vmap(jacfwd(f))`` and ``vmap(hessian(f))`` are wrong if ``f`` calls
-# ``torch.linalg.solve``, ``torch.det`` or ``torch.logdet``: write ``vmap(jacrev(f))`` and ``vmap(jacrev(jacrev(f)))``.
-# ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an ``nn.PReLU`` can be wrong, too: write ``(x[:, None] -
-# c).norm(dim=-1)`` for the first, and ``vmap(jacfwd(f))`` for the second.
+# ``hessian`` use ``vmap`` themselves. There, write ``jacfwd(f, randomness="same")`` and
+# ``jacfwd(jacrev(f), randomness="same")``: with ``"different"``, each column gets a different mask, and you get no error.
 
 
 def positive_part(x):
@@ -510,6 +505,11 @@ assert not torch.__version__.startswith("2.13.") or (
 # sphinx_gallery_end_ignore
 
 # %%
+# **Wrong numbers without a message.** On PyTorch 2.13, ``vmap(jacfwd(f))`` and ``vmap(hessian(f))`` are wrong if ``f`` calls
+# ``torch.linalg.solve``, ``torch.det`` or ``torch.logdet``: write ``vmap(jacrev(f))`` and ``vmap(jacrev(jacrev(f)))``.
+# ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an ``nn.PReLU`` can be wrong, too: write
+# ``(x[:, None] - c).norm(dim=-1)`` for the first, and ``vmap(jacfwd(f))`` for the second.
+#
 # **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
 # ``create_graph=True``, or use ``jacrev``:
 
