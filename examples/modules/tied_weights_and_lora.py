@@ -409,7 +409,7 @@ tabulate_kept_bytes().map("{:,}".format)
 # %%
 # Merge the weights, and take them out again
 # ------------------------------------------
-# For inference, add the product to the weight. Then the layer alone gives the same output, up to rounding:
+# For inference, add the product to the weight. The layer alone then gives the same output, up to rounding:
 
 weight = lora.layer.weight
 frozen = weight.clone()
@@ -437,8 +437,8 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# So keep a copy of the frozen weight, if you want it back exactly. While it is merged, call ``lora.layer``: ``lora`` would add
-# the product a second time.
+# Keep a copy of the frozen weight, if you want it back exactly. While it is merged, call ``lora.layer``: ``lora`` would add the
+# product twice.
 
 # %%
 # What people get wrong
@@ -586,7 +586,7 @@ def tabulate_ties():
 
 
 # %%
-# What is left of the tie afterwards, where ``d`` is the ``state_dict()`` of another tied model:
+# What is left of the tie, where ``d`` is the ``state_dict()`` of another tied model:
 
 # sphinx_gallery_start_ignore
 states = tabulate_ties()
