@@ -21,7 +21,8 @@ Loss is NaN: find what made it
 
       assert x.isfinite().all()
       def check(module, inputs, output):
-          assert output.isfinite().all(), module
+          if torch.is_tensor(output):
+              assert output.isfinite().all(), module
       torch.nn.modules.module.register_module_forward_hook(check)
 
    A dispatch mode names the operation and your line. Anomaly mode is for a NaN that is made in *backward*, because it tests
@@ -103,20 +104,21 @@ assert max(v for v in too_fast if v < float("inf")) > 1e30
 # Which module makes it
 # ---------------------
 # Call ``watch(model)`` once, before the loop. The first module whose output is not finite raises, with the largest number of
-# its input, parameters and buffers:
+# each of its inputs, parameters and buffers:
 
 
-def check(name, module, inputs, output):
+def check(name, module, inputs, kwargs, output):
     if torch.is_tensor(output) and not output.isfinite().all():
-        state = [*module.named_parameters(), *module.named_buffers()]
-        parts = {"input": inputs[0], **dict(state)}
+        parts = {f"input {i}": given for i, given in enumerate(inputs)} | kwargs
+        parts |= dict(module.named_parameters()) | dict(module.named_buffers())
+        parts = {part: t for part, t in parts.items() if torch.is_tensor(t)}
         largest = {part: f"{(1.0 * t).abs().max():.0e}" for part, t in parts.items()}
         raise ArithmeticError(f"module {name}, {module}: {largest}")
 
 
 def watch(model):
     for name, module in model.named_modules():
-        module.register_forward_hook(partial(check, name))
+        module.register_forward_hook(partial(check, name), with_kwargs=True)
 
 
 # sphinx_gallery_start_ignore
@@ -150,9 +152,16 @@ assert len(raised) == 1 and raised[0].startswith("module 2, Linear")
 assert min(float(n) for n in raised[0].split("'")[3:8:4]) > 1e10
 _nan = torch.tensor([[float("nan"), 1.0]])
 _said = _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), _nan)
-assert _said.startswith("module 0, ") and "{'input': 'nan', 'weight': '" in _said
+assert _said.startswith("module 0, ") and "{'input 0': 'nan', 'weight': '" in _said
 _said = _named(nn.Sequential(nn.ReLU(), _Log(), nn.Linear(2, 2)), -torch.ones(1, 2))
-assert _said == "module 1, _Log(): {'input': '0e+00'}"
+assert _said == "module 1, _Log(): {'input 0': '0e+00'}"
+_said, _log = [], _Log()
+watch(_log)
+try:
+    _log(x=torch.zeros(2))  # passed by name
+except ArithmeticError as error:
+    _said.append(str(error))
+assert _said == ["module , _Log(): {'x': '0e+00'}"]
 assert _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.ones(1, 2)) is None
 # modules that return a tuple or a dict are passed over
 assert _named(nn.LSTM(2, 2), _nan) is None
@@ -160,7 +169,7 @@ assert _named(nn.LSTM(2, 2), _nan) is None
 _norm = nn.BatchNorm1d(2)
 _norm(torch.cat([_nan, _nan]))
 _said = _named(_norm.eval(), torch.ones(1, 2))
-assert "'input': '1e+00', 'weight': '1e+00'" in _said
+assert "'input 0': '1e+00', 'weight': '1e+00'" in _said
 assert "'running_mean': 'nan'" in _said
 _norm.reset_running_stats()
 assert _norm(torch.ones(1, 2)).isfinite().all()
@@ -168,11 +177,13 @@ assert _norm(torch.ones(1, 2)).isfinite().all()
 
 
 def _check(module, inputs, output):
-    assert output.isfinite().all(), module
+    if torch.is_tensor(output):
+        assert output.isfinite().all(), module
 
 
 _handle, _raised = nn.modules.module.register_module_forward_hook(_check), []
 try:
+    nn.LSTM(2, 2)(torch.ones(1, 2))
     nn.Sequential(nn.ReLU(), _Log())(-torch.ones(1, 2))
 except AssertionError as error:
     _raised.append(str(error))
@@ -234,21 +245,35 @@ assert all(p.isfinite().all() for p in _model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Not with a ``GradScaler``, which skips infinite gradients itself.
+# (Not with a ``GradScaler``, which skips infinite gradients itself.)
 #
-# **3. log(0), the root of a negative number, 0 / 0.** Use the function that is made for it, or clamp *before* the operation:
+# **3. log(0), the root of a negative number, 0 / 0.** Clamp *before* the operation, which makes the gradient finite, too.
+# (``torch.xlogy(p, p)`` is 0 at 0, but its gradient is NaN.)
 
 p = torch.tensor([0.0, 1.0])
 variance = torch.tensor(-1e-8)  # mean(x**2) - mean(x)**2, after rounding
 hits, total = torch.tensor(0.0), torch.tensor(0.0)
-print("p * log(p):", (p * p.log()).sum(), "->", torch.xlogy(p, p).sum())
-print("root:      ", variance.sqrt(), "->", variance.clamp(min=1e-12).sqrt())
+print("p * log(p):", (p * p.log()).sum(), "->", (p * p.clamp(min=1e-6).log()).sum())
+print("root:      ", variance.sqrt(), "->", variance.clamp(min=1e-6).sqrt())
 print("0 / 0:     ", hits / total, "->", hits / total.clamp(min=1))
 
 # sphinx_gallery_start_ignore
-assert (p * p.log()).sum().isnan() and torch.xlogy(p, p).sum() == 0
-assert variance.sqrt().isnan() and variance.clamp(min=1e-12).sqrt() > 0
+assert (p * p.log()).sum().isnan() and (p * p.clamp(min=1e-6).log()).sum() == 0
+assert variance.sqrt().isnan() and variance.clamp(min=1e-6).sqrt() > 0
 assert (hits / total).isnan() and hits / total.clamp(min=1) == 0
+for _dtype in (torch.float32, torch.float16, torch.bfloat16):
+    for _numbers, _cure in (
+        (p, lambda p: p * p.clamp(min=1e-6).log()),
+        (variance, lambda variance: variance.clamp(min=1e-6).sqrt()),
+        (total, lambda total: 1 / total.clamp(min=1)),
+    ):
+        _input = _numbers.to(_dtype).requires_grad_()
+        _cured = _cure(_input).sum()
+        assert _cured.isfinite()
+        assert torch.autograd.grad(_cured, _input)[0].isfinite().all()
+_input = p.clone().requires_grad_()
+assert torch.xlogy(_input, _input).sum() == 0
+assert torch.autograd.grad(torch.xlogy(_input, _input).sum(), _input)[0][0].isnan()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -315,8 +340,8 @@ assert _attention(*[torch.ones(1, 2, 2)] * 3, key_padding_mask=padding)[0].isnan
 # %%
 # A mode names the operation
 # --------------------------
-# Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run in this thread while
-# it is on, in your code, in modules and in backward. A few lines turn it into a trap:
+# Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run while it is on, in
+# your code, in modules and in backward. A few lines turn it into a trap:
 
 
 class NanTrap(TorchDispatchMode):
@@ -376,8 +401,8 @@ assert _trapped(lambda: (_zero.sort(), torch.tensor([True]).any(), _zero < 1)) i
 # %%
 # The trap names the first operation that it saw return a NaN, and the traceback names your line. (In backward, it names the
 # line that called ``backward()``.) But it misses what an operation writes without returning it, as optimizers with
-# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN, because it may raise in a healthy step: PyTorch
-# itself makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
+# ``foreach=True`` do. Use the trap for a step whose loss or gradient *is* NaN. In a healthy step it may raise, because PyTorch
+# makes some NaNs and throws them away, as in the backward of ``(x - x.mean()) / (x.std() + 1e-5)`` for equal numbers.
 
 # %%
 # Made in backward
@@ -494,6 +519,11 @@ def normalized():
     return x.grad.tolist()
 
 
+_x = torch.tensor(-1.0, requires_grad=True)
+with torch.autograd.set_detect_anomaly(True):
+    _loss = torch.log(_x)
+    _loss.backward()
+assert _loss.isnan() and _x.grad == -1
 assert normalized() == [0, 0, 0]
 assert message_of(normalized, torch.autograd.detect_anomaly) == "nothing was raised"
 assert "aten.div.Tensor returned NaN" in message_of(normalized, NanTrap)
@@ -531,17 +561,16 @@ compared.rename_axis(columns="step")
 
 # %%
 # In the model, the ReLU returned zeros, and their logarithm is ``-inf``. Anomaly mode names the place where backward first
-# meets the NaN, the hooks name the module that made the infinity, and the trap names the operation that made the first NaN.
+# meets the NaN, the hooks the module that made the infinity, and the trap the operation that made the first NaN. Anomaly mode
+# finds nothing in ``log(-1)``, because it tests gradients only, and the derivative :math:`1/x` is -1.
 #
-# **On a GPU**, an ``if`` or ``assert`` on a tensor needs its value, so Python waits until the GPU has computed it. The hooks
-# wait once for each call of a module, and the trap once for each tensor that it tests.
-# ``torch.cuda.set_sync_debug_mode("warn")`` reports many such places. Of anomaly mode, PyTorch's reference says that it slows a
-# program down and is for debugging only.
+# **On a GPU**, each test waits until the GPU has computed the number: the hooks wait once for each call of a module, the trap
+# once for each tensor. So use them for debugging only.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Comparing with NaN.** A NaN differs even from itself, so the first test never fires:
+# **Comparing with NaN.** A NaN differs even from itself, so the first test is never true:
 
 loss = torch.tensor(float("nan"))
 print(loss.item() == float("nan"), loss.isnan().item(), loss.isfinite().item())
@@ -551,8 +580,8 @@ assert loss.item() != float("nan") and loss.isnan() and loss != loss
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing the NaN.** ``nan_to_num`` puts a number in place of the NaN, so the loss looks healthy. But the gradient of the
-# root is NaN as before, because backward divides 0 by that NaN:
+# **Replacing the NaN.** ``nan_to_num`` makes the loss look healthy. But the gradient of the root is still NaN, because backward
+# divides 0 by that NaN:
 
 for function in (torch.log, torch.sqrt):
     x = torch.tensor([-1.0, 4.0], requires_grad=True)
@@ -566,20 +595,6 @@ assert x.sqrt().grad_fn(torch.tensor([0.0, 1.0]))[0].isnan()
 # sphinx_gallery_end_ignore
 
 # %%
-# **Using anomaly mode for a NaN of the forward pass.** It tests gradients only. The logarithm of -1 is NaN, but its derivative
-# :math:`1/x` is -1. Nothing is raised:
-
-with torch.autograd.set_detect_anomaly(True):
-    x = torch.tensor(-1.0, requires_grad=True)
-    loss = torch.log(x)
-    loss.backward()
-print("loss:", loss.item(), "  gradient:", x.grad.item())
-
-# sphinx_gallery_start_ignore
-assert loss.isnan() and x.grad == -1
-# sphinx_gallery_end_ignore
-
-# %%
 # Exercise
 # --------
 # An attention mask puts ``-inf`` at the entries to be left out, and ``softmax`` makes weights of the rest. In one row, all
@@ -588,8 +603,8 @@ assert loss.isnan() and x.grad == -1
 #
 # .. solution::
 #
-# The softmax subtracts the largest entry of the row first: ``-inf - -inf`` is NaN. The lowest finite number in the place of
-# ``-inf`` avoids that. The row then has equal weights, and the mask sets them to 0.
+# The softmax subtracts the largest entry of the row first: ``-inf - -inf`` is NaN. Use the lowest finite number in place of
+# ``-inf``. The row then has equal weights, and the mask sets them to 0.
 
 scores_in = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]], requires_grad=True)
 mask = torch.tensor([[True, True, False], [False, False, False]])

@@ -5,8 +5,8 @@ Second derivatives with create_graph=True
 .. in-short::
 
    ``(g,) = torch.autograd.grad(y, x, create_graph=True)`` returns a gradient that you can differentiate again. Use it when a
-   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. It fails on the fused
-   attention kernel of the CPU, and on a model compiled with the default backend of ``torch.compile``.
+   loss contains a gradient: a gradient penalty, a differential equation, learning through an update step. It raises an error on
+   fused attention and on a model compiled with ``torch.compile``.
 """
 
 # %%
@@ -65,7 +65,7 @@ assert (
 # Why it works
 # ------------
 # With ``create_graph=True`` the computation of the gradient is recorded, so the gradient usually has a ``grad_fn``. (That of
-# ``3 * x`` has none: it is computed without ``x``.) Each turn of this loop differentiates what the last one returned:
+# ``3 * x`` has none: it does not depend on ``x``.) Each turn of this loop differentiates the last result:
 
 x = torch.tensor(5.0, requires_grad=True)
 derivative = x**3
@@ -96,9 +96,9 @@ assert torch.allclose(second, -2 * t * (1 - t**2))
 # %%
 # Learn through an update step
 # ----------------------------
-# Meta-learning asks: which start is good *after* one step of gradient descent? Then the step is part of the loss. By default
-# PyTorch's optimizers write in place and record nothing. So compute the new parameters yourself, and run the module with them
-# through ``torch.func.functional_call``.
+# Meta-learning asks: which start is good *after* one step of gradient descent? Then the step is part of the loss. But PyTorch's
+# optimizers write in place and record nothing by default. So compute the new parameters yourself, and run the module with them
+# through ``torch.func.functional_call``:
 
 torch.manual_seed(0)
 model, inputs = nn.Linear(1, 1), torch.randn(8, 1)
@@ -213,7 +213,7 @@ def plot_derivatives_and_bytes(x, saved):
 
 
 # %%
-# The model has 64 units a layer, and the batch 256 rows. The plain gradient frees all that the forward pass saved. With
+# The model has 64 units a layer, and the batch 256 rows. The plain gradient frees what the forward pass saved. With
 # ``create_graph`` it stays, and more is added:
 
 print("layers   forward   plain gradient   create_graph   ratio")
@@ -242,8 +242,7 @@ assert _forward + _part < 0.65 * _whole
 # sphinx_gallery_end_ignore
 
 # %%
-# The total is two and a half to three times what the forward pass saved. If memory is short, compute the penalty on a
-# part of the batch.
+# That is two and a half to three times as much. If memory is short, compute the penalty on a part of the batch.
 #
 # For tanh at 1000 points, the first derivative adds little. Each of the next five about doubles what is saved:
 
@@ -303,9 +302,8 @@ assert len(raised) == 2 and "backward through the graph a second time" in raised
 # The difference is 24, the gradient of the penalty. ``create_graph=True`` retains the graph too, so it alone is the fix.
 # ``assert g.requires_grad`` below the call catches this mistake.
 #
-# **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``.
-# And ``x.grad`` keeps a graph alive that contains ``x``. PyTorch warns of the memory leak, but by default only once. Use
-# ``torch.autograd.grad``.
+# **backward(create_graph=True).** It adds to the ``.grad`` of both leaves, so the derivative of ``y`` stays in ``w.grad``. And
+# ``x.grad`` keeps a graph alive that contains ``x``: a memory leak, of which PyTorch warns once. Use ``torch.autograd.grad``.
 
 w = torch.tensor(0.5, requires_grad=True)
 x = torch.tensor(3.0, requires_grad=True)
@@ -332,8 +330,8 @@ x.grad = w.grad = None
 
 # %%
 # **A second derivative through ReLU.** A network of linear layers and ReLU is piecewise linear, so its second derivative with
-# respect to the *input* is zero between the kinks. A loss with that term, as for a differential equation, learns nothing from
-# it. Take a smooth activation, such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights.
+# respect to the *input* is zero between the kinks. A loss with that term, as for a differential equation, trains nothing. Take
+# a smooth activation, such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights:
 
 points = torch.linspace(-2, 2, 50)[:, None].requires_grad_()
 for activation in (nn.ReLU(), nn.Tanh()):
@@ -358,9 +356,8 @@ for activation in (nn.ReLU(), nn.Tanh()):
     # sphinx_gallery_end_ignore
 
 # %%
-# **Attention and compiled models.** Some backward passes have no derivative of their own: :ref:`see the error
-# <sphx_glr_gallery_errors_derivative_not_implemented.py>`. The fused attention kernel of the CPU is an example. A model
-# compiled through AOTAutograd is another, and the default backend of ``torch.compile`` uses AOTAutograd:
+# **Attention and compiled models.** Some backward passes :ref:`have no derivative
+# <sphx_glr_gallery_errors_derivative_not_implemented.py>`, for example those of fused attention and of compiled models:
 
 
 def attention(x):
@@ -394,7 +391,7 @@ assert (
 
 # %%
 # For attention, ask for the unfused computation, around the forward pass. For a compiled model, compute this part of the loss
-# with the original module. Or compile a function that calls ``torch.func.grad`` itself.
+# with the original module, or compile a function that calls ``torch.func.grad`` itself.
 
 with sdpa_kernel(SDPBackend.MATH):
     train_penalty(attention, sequence)

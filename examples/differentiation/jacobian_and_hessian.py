@@ -6,15 +6,14 @@ Jacobian and Hessian in PyTorch: torch.func
 
    ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
    the second derivatives of a scalar function. For a batch, let ``f`` take one sample and write ``vmap(jacrev(f))(batch)``.
-   ``jacrev`` and ``hessian`` build the whole matrix. Where you need only a product with it, use ``jvp`` or ``vjp``, as ``hvp``
-   does below.
+   Both build the whole matrix. If you need only a product with it, use ``jvp``, ``vjp``, or ``hvp`` below.
 """
 
 # %%
 # Which input moves which output?
 # -------------------------------
-# ``backward()`` gives you the gradient of one number, the loss. But you have many outputs, and want to know how much each of
-# them reacts to each input. That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
+# ``backward()`` gives you the gradient of one number, the loss. But how much does each of many outputs react to each input?
+# That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
 
 from functools import partial
 
@@ -116,9 +115,9 @@ assert torch.equal(jacrev(torch.sum)(x), torch.ones(4))
 # ------------------------
 # Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian, so ``jacrev`` needs a row for each
 # output. ``jacfwd`` computes a column for each input, in :ref:`forward mode
-# <sphx_glr_gallery_differentiation_forward_mode.py>`. Both run all rows or columns in one pass, under ``vmap``, but the work of
-# that pass grows with their number. So the rule is: **more inputs than outputs, jacrev; more outputs than inputs, jacfwd**. The
-# older ``jacobian`` runs a backward pass for each row, in a Python loop.
+# <sphx_glr_gallery_differentiation_forward_mode.py>`. Both run all rows or columns in one pass, under ``vmap``, whose work
+# grows with their number. So the rule is: **more inputs than outputs, jacrev; more outputs than inputs, jacfwd**. The older
+# ``jacobian`` runs a backward pass for each row.
 #
 # .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
 
@@ -157,10 +156,29 @@ assert [count_backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
 # sphinx_gallery_end_ignore
 
 # %%
+# Often you need only a product with the Jacobian. ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)``
+# returns ``f(x)`` and a function that computes :math:`v^\top J`. Neither builds the Jacobian.
+
+x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
+_, pull_back = vjp(linear, x)
+print("v^T J equal:", torch.allclose(pull_back(v)[0], v @ linear.weight))
+print("J t equal:  ", torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(pull_back(v)[0], v @ linear.weight)
+assert torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t)
+assert torch.equal(vjp(linear, x)[0], linear(x))
+assert torch.allclose(jvp(linear, (x,), (t,))[0], linear(x))
+_one = torch.tensor([1 + 0j])
+assert jvp(lambda z: z * (2 + 3j), (_one,), (_one,))[1].item() == 2 + 3j
+assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 + 3j
+# sphinx_gallery_end_ignore
+
+# %%
 # Several inputs, several outputs
 # -------------------------------
-# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian
-# for each argument. Outputs and arguments may be tuples and dictionaries.
+# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian for
+# each argument:
 
 
 def model(x, scale):
@@ -269,8 +287,8 @@ assert grad(rosenbrock)(_p).norm() > 10
 # The gradient is zero at this point, and both eigenvalues are positive, so it is a minimum.
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
-# million. It is the derivative of the gradient along that vector, and ``hvp`` below computes it in forward mode over one
-# backward pass. (``hvp`` and ``hessian`` fail on the fused attention kernel of the CPU, which has no forward mode.)
+# million. It is the derivative of the gradient along that vector, so ``hvp`` below is the ``jvp`` of ``grad``. (``hvp`` and
+# ``hessian`` raise an error on fused attention, which has no forward mode.)
 #
 # On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
 # ``vjp(grad(f), x)[1](v)[0]``, which is the same product for a symmetric Hessian.
@@ -313,8 +331,8 @@ for _loss in (F.mse_loss, F.huber_loss):
 # sphinx_gallery_end_ignore
 
 # %%
-# For the loss of a model, differentiate the gradient a second time. This works for ``F.mse_loss`` on PyTorch 2.13, too.
-# Repeated products find the largest absolute value of an eigenvalue, a measure of how sharp the loss is:
+# For the loss of a model, differentiate the gradient a second time. This works for ``F.mse_loss``, too. Repeated products find
+# the largest absolute value of an eigenvalue, a measure of how sharp the loss is:
 
 model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 params = list(model.parameters())
@@ -351,30 +369,11 @@ assert torch.allclose(_H @ _all[0], _all[1], atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)`` returns ``f(x)`` and a function, which computes
-# :math:`v^\top J`. Neither builds the Jacobian.
-
-x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
-_, pull_back = vjp(linear, x)
-print("v^T J equal:", torch.allclose(pull_back(v)[0], v @ linear.weight))
-print("J t equal:  ", torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(pull_back(v)[0], v @ linear.weight)
-assert torch.allclose(jvp(linear, (x,), (t,))[1], linear.weight @ t)
-assert torch.equal(vjp(linear, x)[0], linear(x))
-assert torch.allclose(jvp(linear, (x,), (t,))[0], linear(x))
-_one = torch.tensor([1 + 0j])
-assert jvp(lambda z: z * (2 + 3j), (_one,), (_one,))[1].item() == 2 + 3j
-assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 + 3j
-# sphinx_gallery_end_ignore
-
-# %%
 # What people get wrong
 # ---------------------
-# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input. Then the result also has the derivatives of the
-# outputs of one sample with respect to another sample. In this example they are zeros: 48 of 72 numbers. So let ``vmap``
-# compute one Jacobian for each sample:
+# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input, so the result also has the derivatives of the
+# outputs of one sample with respect to another sample: below, 48 zeros among 72 numbers. Let ``vmap`` compute one Jacobian for
+# each sample:
 
 batch = torch.randn(3, 4)
 whole = jacrev(linear)(batch)
@@ -390,18 +389,13 @@ for _i in range(3):
 # sphinx_gallery_end_ignore
 
 # %%
-# **if and .item() under vmap.** By default ``vmap`` runs your function once for the whole batch, so a condition on the numbers
-# of a sample would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches:
-# give each a :ref:`safe input
-# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
+# **if and .item() under vmap.** ``vmap`` runs your function once for many samples, so a condition on the numbers of a sample
+# would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches: give each a
+# :ref:`safe input <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
 #
-# **nn.Dropout under vmap.** Say whether each sample draws its own mask: ``vmap(jacrev(f), randomness="different")``. ``jacfwd``
-# uses ``vmap`` itself, so write ``jacfwd(f, randomness="same")``, for a single sample too. (With ``"different"``, each column
-# gets a different mask, and you get no error.) For ``hessian``, write ``jacfwd(jacrev(f), randomness="same")``.
-#
-# **torch.cdist and nn.PReLU.** On PyTorch 2.13, ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an
-# ``nn.PReLU`` in ``f`` can be wrong, without a message. Write ``(x[:, None] - c).norm(dim=-1)`` for the first, and
-# ``vmap(jacfwd(f))`` for the second.
+# **nn.Dropout under vmap.** To draw a mask for each sample, write ``vmap(jacrev(f), randomness="different")``. ``jacfwd`` and
+# ``hessian`` use ``vmap`` themselves. There, write ``jacfwd(f, randomness="same")`` and
+# ``jacfwd(jacrev(f), randomness="same")``: with ``"different"``, each column gets a different mask, and you get no error.
 
 
 def positive_part(x):
@@ -422,7 +416,7 @@ import warnings
 assert len(raised) == 2 and "data-dependent control flow" in raised[0]
 assert "called random operation while in randomness error mode" in raised[1]
 assert vmap(jacrev(nn.Dropout(0.5)), randomness="different")(batch).shape == (3, 4, 4)
-assert jacrev(positive_part)(x).shape == (4, 4)
+assert jacrev(positive_part)(batch[0]).shape == (4, 4)
 _state, _drop = torch.get_rng_state(), nn.Dropout(0.5)
 _failed = 0
 for _way in (jacfwd(_drop), hessian(lambda x: _drop(x).square().sum())):
@@ -476,6 +470,26 @@ assert torch.equal(_J[0], torch.eye(3))
 _points, _c = batch[:, :2], batch[:, 2:]
 _J = torch.autograd.functional.jacobian(lambda x: torch.cdist(x, _c), _points)
 assert torch.allclose(jacrev(lambda x: (x[:, None] - _c).norm(dim=-1))(_points), _J)
+_matrices = torch.randn(4, 3, 3, dtype=torch.float64)
+_matrices = _matrices @ _matrices.mT + torch.eye(3)
+
+
+def _solved(a):
+    return torch.linalg.solve(a, a[0].sin()).sum()
+
+
+_wrong = []
+for _f in (_solved, torch.linalg.det, torch.det, torch.logdet):
+    _slopes, _curves = [
+        torch.stack([way(_f, a) for a in _matrices])
+        for way in (jacobian, torch.autograd.functional.hessian)
+    ]
+    assert torch.allclose(vmap(jacrev(_f))(_matrices), _slopes)
+    assert torch.allclose(vmap(jacrev(jacrev(_f)))(_matrices), _curves)
+    assert torch.allclose(hessian(_f)(_matrices[0]), _curves[0])
+    _wrong.append(not torch.allclose(vmap(jacfwd(_f))(_matrices), _slopes))
+    _wrong.append(not torch.allclose(vmap(hessian(_f))(_matrices), _curves))
+assert all(_wrong) or not torch.__version__.startswith("2.13.")
 _net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.PReLU())
 _one_by_one = torch.stack([jacrev(_net)(sample) for sample in batch])
 assert torch.allclose(vmap(jacfwd(_net))(batch), _one_by_one)
@@ -491,6 +505,11 @@ assert not torch.__version__.startswith("2.13.") or (
 # sphinx_gallery_end_ignore
 
 # %%
+# **Wrong numbers without a message.** On PyTorch 2.13, ``vmap(jacfwd(f))`` and ``vmap(hessian(f))`` are wrong if ``f`` calls
+# ``torch.linalg.solve``, ``torch.det`` or ``torch.logdet``: write ``vmap(jacrev(f))`` and ``vmap(jacrev(jacrev(f)))``.
+# ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an ``nn.PReLU`` can be wrong, too: write
+# ``(x[:, None] - c).norm(dim=-1)`` for the first, and ``vmap(jacfwd(f))`` for the second.
+#
 # **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
 # ``create_graph=True``, or use ``jacrev``:
 
@@ -516,9 +535,8 @@ assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
 #
 # .. solution::
 #
-# Power iteration: multiply a vector by :math:`H` again and again, and scale it to length 1. The vector turns to the eigenvector
-# of the eigenvalue with the largest absolute value, a positive one. So the factor by which a multiplication makes it longer
-# comes close to that eigenvalue.
+# Power iteration, as above, with ``hvp``. The factor by which a multiplication makes the vector longer comes close to the
+# eigenvalue with the largest absolute value, a positive one.
 
 torch.manual_seed(1)
 x, v = torch.randn(2, 100, dtype=torch.float64)

@@ -22,9 +22,9 @@ EMA, target networks, stop-gradient
       optimizer.step()
       ema.update_parameters(model)
 
-   Autograd does not record the update, and the update copies the statistics of BatchNorm. ``ema.eval()`` evaluates with
-   the average, and ``ema.module`` is the copy. When a loss takes its target from the average (a teacher, a target
-   network), or from the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it, or the training may
+   Autograd does not record the update, and the update copies the statistics of BatchNorm. Evaluate with
+   ``ema.eval()(x)``; ``ema.module`` is the copy. If a loss takes its target from the average (a teacher, a target
+   network) or from the same network (SimSiam), compute it under ``no_grad`` or ``detach`` it, or the training may
    collapse.
 """
 
@@ -53,9 +53,9 @@ def samples(count, noise=1.0):
     return x + 3, y + noise * torch.randn_like(y)
 
 
-def network(first=None):
-    first = first or nn.Linear(10, 32)
-    return nn.Sequential(first, nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1))
+def network():
+    layers = nn.Linear(10, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Linear(32, 1)
+    return nn.Sequential(*layers)
 
 
 test_x, test_y = samples(1000, noise=0.0)
@@ -121,19 +121,22 @@ _late.update_parameters(model)
 assert torch.equal(_late.module[0].weight, model[0].weight)
 assert not any(p.grad_fn for p in ema.parameters())
 assert all(p.requires_grad for p in ema.parameters())
-_raised = []
-try:
-    AveragedModel(model, get_ema_multi_avg_fn(0.95))
-except TypeError as error:
-    _raised.append(str(error))
-assert len(_raised) == 1 and "to() received an invalid combination" in _raised[0]
+_whole, _part = (AveragedModel(network(), **_options) for _ in range(2))
+_whole.load_state_dict(ema.state_dict())
+_part.module.load_state_dict(ema.module.state_dict())
+_wanted = 0.95 * ema.module[0].weight + 0.05 * model[0].weight
+for _resumed in (_whole, _part):
+    _resumed.update_parameters(model)
+assert torch.allclose(_whole.module[0].weight, _wanted)
+assert torch.equal(_part.module[0].weight, model[0].weight)
 # sphinx_gallery_end_ignore
 
 # %%
 # With ``decay=0.95``, the last 20 steps make up about two thirds of the average. A larger decay needs a longer training: with
-# 0.999, 74 % still come from the first update after 300 steps.
+# 0.999, 74 % still come from the first update after 300 steps. To resume a training, save ``ema.state_dict()``: with that of
+# ``ema.module`` alone, the next update counts as the first, and the average is lost.
 #
-# Write ``multi_avg_fn=``: by position, the second argument is a device. By hand, the update is four lines:
+# By hand, the update is four lines:
 
 
 @torch.no_grad()
@@ -217,12 +220,11 @@ assert _x.grad is not None and _frozen.weight.grad is None
 tabulate_gradients()
 
 # %%
-# (Asked in `DAFormer#59 <https://github.com/lhoyer/DAFormer/issues/59>`__.) If the optimizer has the teacher's parameters, a
-# teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to its input, so ``requires_grad_(False)`` is too
-# little if the student computed that input.
+# If the optimizer has the teacher's parameters, a teacher with a ``.grad`` is trained. A frozen teacher passes gradients on to
+# its input, so ``requires_grad_(False)`` is too little if the student computed that input.
 #
 # In *SimSiam*, one encoder sees both views, and a small predictor maps the first result to the second. The target is
-# ``z2.detach()`` (asked in `SimSiam#39 <https://github.com/PatrickHua/SimSiam/issues/39>`__):
+# ``z2.detach()``:
 
 encoder, predictor = nn.Linear(3, 2), nn.Linear(2, 2)
 view, other_view = torch.randn(2, 4, 3)
@@ -251,10 +253,10 @@ assert torch.allclose(_stopped[0] + _alone[0], _whole[0]) and _alone[0].any()
 # %%
 # Collapse, as a number
 # ---------------------
-# The encoder could make the task easy by mapping everything to one vector. To see it, normalize the outputs, take the
-# standard deviation over the batch, and multiply by the root of their size. If all outputs have the same direction, this
-# spread is 0. If they point equally in all directions, it is about 1. ``train_encoder`` gets random vectors as input, and
-# adds noise for the two views:
+# The encoder could make the task easy by mapping everything to one vector. To see it, normalize the outputs, take the standard
+# deviation over the batch, and multiply by the root of their size. This spread is 0 if all outputs have the same direction, and
+# about 1 if they point equally in all directions. ``train_encoder`` gets random vectors as input, and adds noise for the two
+# views:
 
 
 def spread(z):
@@ -319,7 +321,7 @@ assert spread(torch.ones(9, 4)) == 0 and abs(spread(torch.randn(9999, 8)) - 1) <
 # %%
 # The loss hides the collapse: the two runs that collapse have the best losses (asked in `SimSiam#50
 # <https://github.com/PatrickHua/SimSiam/issues/50>`__). So log the spread. ``detach`` alone is too little: without the
-# predictor, all outputs get nearly the same direction too.
+# predictor, the outputs collapse too.
 
 # %%
 # Target networks
@@ -368,14 +370,10 @@ assert torch.allclose(_soft.weight, _tau * _online.weight + (1 - _tau) * _before
 # %%
 # What people get wrong
 # ---------------------
-# **Buffers.** BatchNorm keeps its running mean and variance in buffers, and ``spectral_norm`` keeps two vectors of length 1.
-# ``parameters()`` does not return them (asked in `mean-teacher#9 <https://github.com/CuriousAI/mean-teacher/issues/9>`__). But
-# an average of different vectors of length 1 is shorter (`miles-credit#394
-# <https://github.com/NCAR/miles-credit/pull/394>`__). Four kinds of average:
+# **Buffers.** BatchNorm keeps its running mean and variance in buffers, and ``parameters()`` does not return them. Three kinds
+# of average:
 #
-# .. how-measured:: The same training of a network whose first layer has spectral_norm, followed by BatchNorm.
-
-from torch.nn.utils.parametrizations import spectral_norm
+# .. how-measured:: The same training of a network with BatchNorm, with each kind of average.
 
 
 @torch.no_grad()
@@ -384,40 +382,16 @@ def update_parameters_only(average, model, decay):
         a.lerp_(p, 1 - decay)
 
 
-@torch.no_grad()
-def largest_singular_value(model):
-    first = getattr(model, "module", model).eval()[0]
-    value = torch.linalg.matrix_norm(first.weight, ord=2).item()
-    model.train()
-    return value
-
-
-@torch.no_grad()
-def copy_vectors(average, model):
-    average, own = copy.deepcopy(average.module), dict(model.named_buffers())
-    for name, buffer in average.named_buffers():
-        if name.endswith(("._u", "._v")):
-            buffer.copy_(own[name])
-    return average
-
-
 def compare_averages():
     torch.manual_seed(0)
-    model = network(spectral_norm(nn.Linear(10, 32)))
+    model = network()
     only, options = copy.deepcopy(model), {"multi_avg_fn": get_ema_multi_avg_fn(0.95)}
     default = AveragedModel(model, **options)
     all_buffers = AveragedModel(model, use_buffers=True, **options)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    models = {
-        "the model": model,
-        "parameters() only": only,
-        "AveragedModel": default,
-        "use_buffers=True": all_buffers,
-    }
-    rows = {name: {} for name in [*models, "all but u and v"]}
     default.update_parameters(model)
     all_buffers.update_parameters(model)
-    for step in range(1, 301):
+    for _ in range(300):
         x, y = samples(16)
         optimizer.zero_grad()
         mse_loss(model(x), y).backward()
@@ -425,35 +399,25 @@ def compare_averages():
         default.update_parameters(model)
         all_buffers.update_parameters(model)
         update_parameters_only(only, model, 0.95)
-        if step in (50, 300):
-            models["all but u and v"] = copy_vectors(all_buffers, model)
-            for name, each in models.items():
-                rows[name][f"{step} steps"] = f"{test_loss(each):.2f}"
-                value = largest_singular_value(each)
-                rows[name].setdefault("norm", f"{value:.2f}")
-    return pd.DataFrame(rows).T[["50 steps", "300 steps", "norm"]], models
+    return {
+        "the model": model,
+        "parameters() only": only,
+        "AveragedModel": default,
+        "use_buffers=True": all_buffers,
+    }
 
 
 # %%
-# The test loss after 50 and 300 steps, and the largest singular value of the first layer's weight after 50 (*norm*, which
-# should be 1):
+# The test loss after 300 steps:
 
-losses_and_norms, averages = compare_averages()
+averages = compare_averages()
+for name, average in averages.items():
+    print(f"{name:<18} {test_loss(average):.2f}")
+
 # sphinx_gallery_start_ignore
-table = losses_and_norms
-_rows = [table.loc[name].astype(float) for name in table.index]
-_model, _only, _default, _all, _but = _rows
-assert _only["300 steps"] > 20 and _only["norm"] > 1.2
-assert _default["300 steps"] < 0.8 * _model["300 steps"]
-assert max(abs(each["norm"] - 1) for each in (_default, _but)) < 0.03
-assert _all["norm"] > 1.08
-assert _all["50 steps"] > 1.3 * _but["50 steps"]
-assert _but["50 steps"] > 1.2 * _default["50 steps"]
-for _row in (_all, _but):
-    assert abs(_row["300 steps"] / _default["300 steps"] - 1) < 0.3
-_averaged = dict(averages["use_buffers=True"].module.named_buffers())
-_ends = [b.norm() for name, b in _averaged.items() if name.endswith(("._u", "._v"))]
-assert len(_ends) == 2 and min(_ends) > 0.98
+_model, _only, _default, _all = map(test_loss, averages.values())
+assert _only > 10 * _model and _default < 0.9 * _model
+assert abs(_all / _default - 1) < 0.3
 _norms = {name: getattr(each, "module", each)[1] for name, each in averages.items()}
 _own = _norms["the model"]
 assert _own.num_batches_tracked == 300 == _norms["AveragedModel"].num_batches_tracked
@@ -470,14 +434,12 @@ assert _passed.module[1].num_batches_tracked == 20 and not torch.equal(
     _mean, _own.running_mean
 )
 # sphinx_gallery_end_ignore
-losses_and_norms
 
 # %%
-# - A loop over ``parameters()`` leaves the buffers as they were at the copy, with a running mean of 0 and a variance of 1. So
-#   the loss is useless.
-# - ``AveragedModel`` copies all buffers of the latest model.
-# - ``use_buffers=True`` averages all buffers. While the vectors of ``spectral_norm`` turn, their average is too short, and the
-#   weight becomes too large. The last row averages BatchNorm's statistics, but copies the vectors.
+# A loop over ``parameters()`` leaves the buffers as they were at the copy, with a running mean of 0 and a variance of 1.
+# ``AveragedModel`` copies all buffers of the latest model, and ``use_buffers=True`` averages them. That is wrong for the
+# vectors of ``spectral_norm``: an average of vectors of length 1 is shorter (`miles-credit#394
+# <https://github.com/NCAR/miles-credit/pull/394>`__).
 #
 # ``torch.optim.swa_utils.update_bn(loader, ema)`` computes BatchNorm's statistics anew, with the averaged weights.
 
@@ -527,9 +489,8 @@ assert not any(p.requires_grad for p in _still.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph grows with each step, and a loss that uses the average sends gradients through all of it. In place on a frozen
-# copy, ``teacher.weight.mul_(0.99).add_(layer.weight, alpha=0.01)`` raises no error either: it makes ``teacher.weight``
-# require grad.
+# The graph grows with each step, and a loss that uses the average sends gradients through all of it. On a frozen copy, an
+# update in place without ``no_grad`` raises no error either: it makes ``teacher.weight`` require grad.
 #
 # **A copy that requires grad.** ``copy.deepcopy`` and ``AveragedModel`` copy ``requires_grad``. Call ``requires_grad_(False)``
 # on a teacher.
@@ -560,8 +521,8 @@ assert _wide.item() > 0.99
 #
 # .. solution::
 #
-# With ``detach``, the forward pass of the teacher is recorded, so its layers save tensors for a backward pass that never
-# comes. They live as long as the graph, which is until the end of this line.
+# With ``detach``, the forward pass of the teacher is recorded, so its layers save tensors for a backward pass that never comes.
+# They live until the end of this line, as long as the graph.
 
 teacher = network()
 

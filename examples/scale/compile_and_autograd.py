@@ -16,10 +16,10 @@ torch.compile and autograd: hooks, double backward, graph breaks
 .. in-short::
 
    Parameters and inputs get the gradients of eager PyTorch, up to rounding and random numbers. But autograd has one
-   node for each compiled graph, and sees nothing inside it. So hooks that you register on layers after the first call
-   are skipped, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN) instead of
-   ``None``, all without an error. With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. For
-   that one call:
+   node for each compiled graph, and sees nothing inside it. Without an error, hooks that you register on layers after the
+   first call are skipped, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN)
+   instead of ``None``. With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. Run that one call
+   uncompiled:
 
    .. code-block:: python
 
@@ -80,8 +80,6 @@ assert _nodes(compiled_value) == [COMPILED]
 (_eager,) = torch.autograd.grad(eager_value, x)
 (_compiled,) = torch.autograd.grad(compiled_value, x)
 assert torch.allclose(_eager, _compiled)
-_plain = torch.compile(wave, backend="eager")
-assert _nodes(_plain(x)) == _nodes(eager_value)
 
 
 def _with_a_view(x):
@@ -112,15 +110,13 @@ assert not torch.equal(*_masks)
 # graph.
 #
 # This page uses ``backend="aot_eager"``, which stops there and needs no compiler. The default backend goes on, and makes
-# kernels of the graphs; its dropout draws other numbers from the same seed. With ``backend="eager"`` there is no AOTAutograd,
-# and the nodes are those of eager PyTorch, custom functions aside.
+# kernels of the graphs; its dropout draws other numbers from the same seed.
 
 # %%
 # A node for each graph
 # ---------------------
-# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled, as in the cases above. Or it ends the
-# graph, lets Python run, and begins another: a *graph break*. Then each of the two graphs has a node, and the tensor between
-# them is visible again:
+# Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled. Or it ends the graph, lets Python run, and
+# begins another: a *graph break*. Then each of the two graphs has a node, and the tensor between them is visible again:
 
 
 def in_two(x):
@@ -154,9 +150,7 @@ assert _nodes(compiled_wave(torch.ones(3, requires_grad=True))) == [COMPILED]
 # sphinx_gallery_end_ignore
 
 # %%
-# :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines. A *recompilation* is
-# another thing: one more version, with the same single node
-# (:ref:`recompile_limit <sphx_glr_gallery_errors_recompile_limit.py>`).
+# :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines.
 
 # %%
 # Custom functions
@@ -293,13 +287,12 @@ runs.rename_axis(columns="hook")
 
 # %%
 # Register hooks on layers before the first call, or call ``torch.compiler.reset()`` afterwards: then the next call compiles
-# again, and the hooks run. Or set
-# ``torch._dynamo.config.skip_nnmodule_hook_guards = False`` before the first call: then each call looks for new hooks. A hook
-# on a parameter runs in both cases, since parameters lie outside of the compiled node.
+# again, and the hooks run. Or set ``torch._dynamo.config.skip_nnmodule_hook_guards = False`` before the first call: then each
+# call looks for new hooks. A hook on a parameter runs in both cases, because parameters lie outside of the compiled node.
 #
 # A *full backward* hook has a price: with it, the whole ``nn.Sequential`` above runs uncompiled, without a message. On the
-# compiled model itself, it did not run at all. If you only want to look at gradients once, register your hooks and call the
-# model under ``torch.compiler.set_stance("force_eager")``.
+# compiled model itself, it did not run. To look at gradients once, register your hooks and call the model under
+# ``torch.compiler.set_stance("force_eager")``.
 
 # %%
 # **Asking for the gradient of something inside.** This model keeps its features, as for Grad-CAM:
@@ -367,7 +360,7 @@ assert len(_raised) == 1 and "retain_grad" in _raised[0]
 # ``features`` and ``value`` are two results of one node, so the way from one to the other is hidden in it. ``.grad`` stays
 # ``None``, a hook on ``features`` gets ``None``, and ``torch.autograd.grad(value, net.features)`` raises *appears to not have
 # been used in the graph*. With ``retain_grad()`` *inside* a compiled function the gradient comes, but that function ran
-# uncompiled; ``fullgraph=True`` tells you so by an error (asked in `pytorch#91468
+# uncompiled; ``fullgraph=True`` makes that an error (asked in `pytorch#91468
 # <https://github.com/pytorch/pytorch/issues/91468>`__).
 
 # %%
@@ -437,8 +430,8 @@ assert net.second.weight.grad is None
 # %%
 # Compiled, the missing gradient enters the backward graph as zeros, and zeros come out (`pytorch#131794
 # <https://github.com/pytorch/pytorch/issues/131794>`__ is open). AdamW then applies its weight decay. With SGD, momentum from
-# earlier steps would move the weight. Where the unused branch has an infinite derivative, as ``sqrt`` and ``log`` have at 0,
-# the zeros become NaN, and spoil gradients that the loss does need. Return only what the loss uses, or freeze the other head.
+# earlier steps would move the weight. If the unused branch has an infinite derivative, as ``sqrt`` and ``log`` have at 0, the
+# zeros become NaN, and spoil gradients that the loss does need. Return only what the loss uses, or freeze the other head.
 
 # %%
 # **A gradient of a gradient.** A gradient penalty calls ``backward()`` on a gradient. That raises:
@@ -491,12 +484,11 @@ assert all(map(torch.allclose, [p.grad for p in _with_gradient], _grads))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``set_stance("force_eager")`` runs the model uncompiled for this call, and keeps what is compiled for the others. You can
-# also pass ``net``, which is not compiled. Or take the first gradient inside the compiled function with ``torch.func.grad``,
-# as on :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
+# ``set_stance("force_eager")`` runs the model uncompiled for this call, and keeps what is compiled for the others. You can also
+# pass ``net``, which is not compiled. Or take the first gradient inside the compiled function with ``torch.func.grad``, as on
+# :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
 #
-# In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one.) These are the sums of its absolute
-# entries:
+# In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one.) The sums of its absolute entries:
 
 
 def hessian_of(model, **options):
@@ -539,12 +531,12 @@ assert torch.allclose(_forced, hessian_of(net))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``hessian`` passes a view of its input to the model. AOTAutograd detaches the views that it saves, so the way back to the
-# input is lost, and ``hessian`` takes that for zero. With ``strict=True``, it raises.
+# AOTAutograd loses the way back to an input that is a view, as in ``hessian``, which takes that for zero. With ``strict=True``,
+# it raises.
 
 # %%
-# **retain_graph=True after an ordinary step.** The first ``backward()`` below is an ordinary one. A later
-# ``retain_graph=True``, for example to weigh two losses, then raises:
+# **retain_graph=True after an ordinary step.** If the first ``backward()`` is an ordinary one, a later ``retain_graph=True``,
+# for example to weigh two losses, raises:
 
 compiled_net(torch.ones(2, 3)).sum().backward()
 value = compiled_net(torch.ones(2, 3)).sum()
@@ -586,16 +578,15 @@ value.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# The backward graph was made to reuse the memory of what is saved for it. Whether it does so depends on the function:
-# ``wave`` above can keep its graph. ``create_graph=True`` raises with the same message. Setting
-# ``torch._functorch.config.donated_buffer = False`` before the first call lets you keep the graph. A second gradient still
-# raises.
+# The backward graph was made to reuse the memory of what is saved for it, where the function allows that: ``wave`` above can
+# keep its graph. ``create_graph=True`` raises with the same message. Setting ``torch._functorch.config.donated_buffer = False``
+# before the first call lets you keep the graph. A second gradient still raises.
 
 # %%
 # Exercise
 # --------
-# Above, the compiled ``Net`` gave no gradient of its features. Compile it in another way, so that you get the gradient and both
-# layers still run compiled.
+# Above, the compiled ``Net`` gave no gradient of its features. Compile it so that you get the gradient and both layers still
+# run compiled.
 #
 # .. solution::
 #
