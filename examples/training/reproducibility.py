@@ -147,7 +147,7 @@ assert _boxed() == _boxed()
 # %%
 # Why: the order of a sum
 # -----------------------
-# The same 1,000 numbers, added in 1, 2, 4 or 8 parts, have four different sums:
+# Floating-point addition is not associative. The same 1,000 numbers, added in 1, 2, 4 or 8 parts, have four different sums:
 
 values = torch.rand(1000, generator=torch.Generator().manual_seed(0))
 for parts in (1, 2, 4, 8):
