@@ -28,7 +28,8 @@ Gradient clipping by norm and by value
 # -----------------------------
 # A recurrent network reads 15 numbers and has to remember the first one. On its way back, the gradient is multiplied by the
 # same weight again and again, and it may grow each time. A step along a huge gradient throws the weights far away, and there
-# the next gradient can be larger still. So ``clip_grad_norm_`` shortens a long gradient, and returns the norm it had:
+# the next gradient can be larger still. So ``clip_grad_norm_`` shortens a long gradient, and returns the norm it had. The norm
+# of the three numbers 3, 4 and 12 below is :math:`\sqrt{3^2 + 4^2 + 12^2} = 13`:
 
 import warnings
 
@@ -88,8 +89,8 @@ def plot_norms(without, clipped):
 
 
 # %%
-# Train the network twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` clips
-# nothing, but the call still returns the norm.
+# Train the network twice, with ``norm = clip_grad_norm_(model.parameters(), max_norm)`` in each step. The limit ``inf`` leaves
+# finite gradients as they are, so the first run is not clipped.
 
 # varies: The weights that fly away depend on the last bits of the arithmetic.
 without = train_recurrent_network(max_norm=float("inf"))
@@ -120,8 +121,7 @@ assert clipped["loss"][-20:].mean() < 0.4 * clipped["loss"][0]
 # %%
 # What the two functions do
 # -------------------------
-# Again two parameters, with the gradients (3, 4) and 12. The norm of all three numbers together is
-# :math:`\sqrt{3^2 + 4^2 + 12^2} = 13`.
+# Again two parameters, with the gradients (3, 4) and 12:
 
 
 def parameters():
@@ -190,25 +190,26 @@ _both = [clip_grad_norm_, clip_grad_value_]
 assert _raised == (_both[1:] if TORCH >= (2, 14) else _both)
 _norm_after = _table.weight.grad.to_dense().norm()  # of the gradients 1 and 1
 assert abs(_norm_after - (1 if TORCH >= (2, 14) else 2**0.5)) < 1e-5
-_skipped = torch.zeros(2, requires_grad=True)
-assert clip_grad_norm_([*parameters(), _skipped], 1.0) == 13 and _skipped.grad is None
-_many = [torch.zeros(1, requires_grad=True) for _ in range(100)]
-for _p in _many:
-    _p.grad = torch.tensor([3.0])
-by_parameter(_many, 1.0)
-assert abs(torch.cat([p.grad for p in _many]).norm() - 10) < 1e-4
+_skipped, _three = torch.zeros(2, requires_grad=True), parameters()
+_total = nn.utils.get_total_norm(
+    [p.grad for p in [*_three, _skipped] if p.grad is not None]
+)
+assert _total == 13 and _three[1].grad == 12
+assert clip_grad_norm_([*_three, _skipped], 1.0) == 13 and _skipped.grad is None
+assert clip_grad_norm_(_three, float("inf")) < 1.001 and _three[1].grad > 0.9
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``clip_grad_norm_`` with all parameters multiplies all gradients by one factor, :math:`\min\left(1,
 #   \frac{\text{max\_norm}}{\text{norm} + 10^{-6}}\right)`. The step of plain SGD becomes shorter and keeps its direction.
-# - A call for each parameter gives each parameter its own factor. So the direction changes, and with 100 parameters the
-#   norm of all gradients together can still be 10.
+# - A call for each parameter gives each parameter its own factor, so the direction changes.
 # - ``clip_grad_value_`` limits each number to the range from -1 to 1. The direction changes, too. It returns ``None``.
 #
-# A norm well below ``max_norm`` gives the factor 1: nothing changes. So read the norms of a healthy run in your log before you
-# choose ``max_norm``. A parameter whose ``.grad`` is ``None`` is skipped. Sparse gradients, as of ``nn.Embedding(...,
-# sparse=True)``, cannot be clipped in PyTorch 2.13: both functions raise a ``NotImplementedError`` on the CPU.
+# A norm well below ``max_norm`` changes nothing. So read the norms of a healthy run in your log before you choose
+# ``max_norm``. To log the norm alone, call
+# ``torch.nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])``. Sparse gradients, as of
+# ``nn.Embedding(..., sparse=True)``, cannot be clipped in PyTorch 2.13: both functions raise a ``NotImplementedError`` on the
+# CPU.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.linalg.vector_norm(torch.eye(2).to_sparse())
@@ -220,7 +221,7 @@ assert abs(torch.cat([p.grad for p in _many]).norm() - 10) < 1e-4
 # ``clip_grad_norm_`` does not remove NaN or infinity
 # ---------------------------------------------------
 # The norm of gradients with a NaN is NaN, so the factor is NaN, and so is each gradient afterwards. With an infinite norm the
-# factor is 0. Then finite gradients become 0, and infinite ones become NaN. The squares of large numbers can overflow, too.
+# factor is 0. Then finite gradients become 0, and infinite ones become NaN. The norm of large finite numbers can overflow, too.
 
 for gradient in ([3.0, float("nan")], [3.0, float("inf")], [3.0, 1e20]):
     w = torch.zeros(2, requires_grad=True)
@@ -237,14 +238,9 @@ for _foreach in (True, False):
     assert _norm.isinf() and _after[0] == 0 and _after[1].isnan()
     _norm, _after = _grads(3.0, 1e20, **_options)
     assert _norm.isinf() and not _after.any()
-    _after = _grads(3.0, _nan, clip=clip_grad_value_, clip_value=1.0)[1]
-    assert _after[0] == 1 and _after[1].isnan()
-    assert _grads(float("inf"), clip=clip_grad_value_, clip_value=1.0)[1] == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``clip_grad_value_`` limits an infinity to the clip value, and leaves a NaN as it is.
-#
 # With ``error_if_nonfinite=True`` such a norm raises an error and the gradients do not change, so you can search for the
 # parameter at fault:
 
@@ -296,13 +292,13 @@ for _piece in torch.arange(8).chunk(4):
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum so far is longer than 1 after each piece, and is cut back to 1. So the last pieces count more than the first.
+# Each clipping also shortens the pieces before. So the last pieces count more than the first.
 
 # %%
 # With GradScaler: ``unscale_`` first
 # -----------------------------------
-# ``scaler.scale(loss).backward()`` leaves gradients that are too large by a factor. ``unscale_`` divides by it, and
-# ``scaler.step`` does not divide again.
+# In ``float16`` training, ``scaler.scale(loss).backward()`` leaves gradients that are too large by a factor. ``unscale_``
+# divides by it, and ``scaler.step`` does not divide again.
 
 
 def mixed_step(unscale):
@@ -334,10 +330,6 @@ _optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
 _scaler.scale(_net(torch.ones(1, 2)).sum()).backward()
 _scaler.unscale_(_optimizer)
 _raised = []
-try:
-    _scaler.unscale_(_optimizer)
-except RuntimeError as error:
-    _raised.append(str(error))
 _scaler.update()
 _optimizer.zero_grad()
 _scaler.scale(_net(torch.ones(1, 2)).sum() * float("inf")).backward()
@@ -346,11 +338,7 @@ try:
     clip_grad_norm_(_net.parameters(), 1.0, error_if_nonfinite=True)
 except RuntimeError as error:
     _raised.append(str(error))
-assert len(_raised) == 2 and "is non-finite" in _raised[1]
-assert (
-    _raised[0]
-    == "unscale_() has already been called on this optimizer since the last update()."
-)
+assert len(_raised) == 1 and "is non-finite" in _raised[0]
 _start = _net.weight.detach().clone()
 clip_grad_norm_(_net.parameters(), 1.0)
 _scaler.step(_optimizer)  # left out: unscale_ has seen the infinity
@@ -360,9 +348,8 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``unscale_`` once for each step, after the last piece of an accumulation. A second call raises ``unscale_() has already
-# been called on this optimizer since the last update()``. Leave ``error_if_nonfinite`` off, because an infinite gradient is
-# normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
+# Call ``unscale_`` once for each step, after the last piece of an accumulation. Leave ``error_if_nonfinite`` off, because an
+# infinite gradient is normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
 
 # %%
@@ -399,10 +386,8 @@ assert abs(_moved[0] - 0.1) < 1e-5 and abs(_moved[1] - 2) < 1e-5 and _moved[2] =
 # After the step it is too late, because the step has used the whole gradient. The clamped loss is constant above its limit,
 # so its gradient is zero there, and nothing is learned when the loss is large.
 #
-# **Taking the returned norm for the new norm.** It is the norm before clipping.
-#
 # **A generator that is empty the second time.** ``model.parameters()`` is a generator. Write it in each call, or keep a list.
-# With a used generator, ``clip_grad_norm_`` clips nothing, and warns (not for a used ``filter``):
+# With a used generator, ``clip_grad_norm_`` clips nothing, and warns:
 
 weights = nn.RNN(1, 16).parameters()  # list(...) would be right
 optimizer = torch.optim.SGD(weights, lr=0.2)  # reads the generator to its end
@@ -414,11 +399,6 @@ print(f"norm {norm.item()}\nUserWarning: {caught[0].message}")
 # sphinx_gallery_start_ignore
 assert norm == 0 and len(caught) == 1 and caught[0].category is UserWarning
 assert "empty generator, no gradient clipping will occur" in str(caught[0].message)
-_used = filter(lambda p: p.requires_grad, Memory().parameters())
-torch.optim.SGD(_used, lr=0.2)
-with warnings.catch_warnings():
-    warnings.simplefilter("error")
-    assert clip_grad_norm_(_used, max_norm=1.0) == 0
 # sphinx_gallery_end_ignore
 
 # %%
@@ -430,9 +410,8 @@ with warnings.catch_warnings():
 # .. solution::
 #
 # SGD moves a fifth as far. Adam divides each gradient by the size of its recent gradients. So a factor that is the same in
-# each step changes next to nothing, as long as the gradients are far larger than ``eps``. One large gradient is different:
-# with its defaults, Adam forgets the square slowly, by a factor of e in a thousand steps, so each of the following steps is
-# shorter. Clipping prevents that.
+# each step changes next to nothing. One large gradient is different: Adam forgets its square slowly, so each of the following
+# steps is shorter. Clipping prevents that.
 
 
 def travelled(optimizer_class, clip, spike=5.0):
@@ -463,6 +442,8 @@ assert travelled(Adam, False, 5000.0) < 0.7 * travelled(Adam, True, 5000.0)
 # --------
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
+# - FSDP1 cuts each weight over the processes: call `its own clip_grad_norm_
+#   <https://docs.pytorch.org/docs/stable/fsdp.html#torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_>`__.
 # - In PyTorch's reference: `clip_grad_norm_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html>`__, `clip_grad_value_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_value_.html>`__ and `gradient clipping with

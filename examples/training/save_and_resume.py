@@ -22,8 +22,7 @@ Save and load a checkpoint, and resume training
       model.load_state_dict(saved["model"])
       optimizer.load_state_dict(saved["optimizer"])
 
-   To use a trained model, its own state is enough. Then call ``model.eval()``. Flags such as ``requires_grad`` are
-   missing from the file.
+   To use a trained model, its own state is enough. Then call ``model.eval()``. Frozen layers have to be frozen again.
 """
 
 # %%
@@ -43,13 +42,13 @@ Save and load a checkpoint, and resume training
 #      - Adam's averages or momentum, and options such as the learning rate
 #    * - ``scheduler.state_dict()``, ``scaler.state_dict()``
 #      - the place in the schedule, the loss scale of ``torch.amp.GradScaler`` (for float16)
-#    * - the number of the epoch
-#      - where to go on
+#    * - the number of the epoch, the best loss so far
+#      - where to go on, and what to compare with
 
 # %%
 # The problem: the loss jumps after a restart
 # -------------------------------------------
-# This training ends after 300 steps. If you load the weights alone and go on, one step makes the loss about 20 times as large.
+# This training stops after 300 steps. If you load the weights alone and go on, one step makes the loss about 20 times as large.
 
 import copy
 import os
@@ -138,8 +137,8 @@ assert list(_saved) == ["model", "optimizer"]
 # sphinx_gallery_end_ignore
 
 # %%
-# With shuffling or dropout, a resumed run is as good, but its numbers differ. For the same numbers, save between two epochs,
-# and save :ref:`the states of the generators <sphx_glr_gallery_training_reproducibility.py>` as well.
+# With shuffling or dropout, the numbers of a resumed run differ. For the same numbers, save between two epochs, and save
+# :ref:`the states of the generators <sphx_glr_gallery_training_reproducibility.py>` as well.
 
 # %%
 # Why the loss jumps without the optimizer
@@ -184,13 +183,12 @@ assert _on != _again
 # sphinx_gallery_end_ignore
 
 # %%
-# Plain SGD has no such averages, so with the same learning rate it goes on as before without its state. With momentum, it
-# needs its state.
+# Plain SGD has no such averages. With momentum, it needs its state.
 
 # %%
 # What is in the file, and what is not
 # ------------------------------------
-# ``torch.save(model, path)`` writes the whole object. What comes back differs:
+# ``torch.save(model, path)`` writes the whole model, not only its state. What comes back differs:
 #
 # .. how-measured:: A model is trained, frozen and changed. This code saves and loads it in both ways, and asks what the loaded
 #    one has.
@@ -271,19 +269,27 @@ assert torch.amp.GradScaler("cpu").state_dict()
 _half = nn.Linear(2, 2).half()
 _half.load_state_dict(nn.Linear(2, 2).state_dict())
 assert _half.weight.dtype == torch.float16
+_first, _second = (torch.zeros(1, requires_grad=True) for _ in range(2))
+_first.grad, _second.grad = torch.tensor([1.0]), torch.tensor([9.0])
+_optimizer = torch.optim.Adam([_first, _second])
+_optimizer.step()
+_swapped = torch.optim.Adam([_second, _first])
+_swapped.load_state_dict(_optimizer.state_dict())
+_averages = [o.state[_second]["exp_avg"].item() for o in (_optimizer, _swapped)]
+assert abs(_averages[0] - 0.9) < 1e-6 and abs(_averages[1] - 0.1) < 1e-6
 # sphinx_gallery_end_ignore
 tabulate_what_comes_back().rename_axis(columns="the loaded model has")
 
 # %%
-# - The state has parameters and buffers, except those that were registered with ``persistent=False``. By default,
-#   ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. So freeze
-#   layers, call ``eval()`` and register hooks again after you load.
-# - The whole model needs ``weights_only=False``, which can run code from the file, or a list of safe classes:
+# - ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. So freeze layers,
+#   call ``eval()`` and register hooks again after you load.
+# - The optimizer's state belongs to places in a list, not to names. So build the optimizer with the parameters in the same
+#   order.
+# - The whole model needs ``weights_only=False``, which can run code from the file: see
 #   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
 #   Prefer the state.
 # - ``map_location="cpu"`` loads to the CPU. Without it, tensors return to the GPU that they come from. There they are a second
-#   copy beside the model, and you can get *CUDA out of memory*. See :ref:`moving and loading
-#   <sphx_glr_gallery_modules_parameters_and_buffers.py>`.
+#   copy beside the model, and you can get *CUDA out of memory*.
 # - Neither keeps gradients. If you add up the gradients of several batches, save after ``optimizer.step()``.
 #
 # Under ``DistributedDataParallel``, save ``ddp.module.state_dict()`` in one of the processes, or the names :ref:`begin with a
@@ -321,8 +327,7 @@ assert not torch.equal(
 # %%
 # Keep ``copy.deepcopy(model.state_dict())``, or call ``torch.save`` at once.
 #
-# **A new learning rate has no effect.** The optimizer's state contains its options, so loading brings the old ones back.
-# Change the learning rate after loading:
+# **A new learning rate has no effect.** Loading the optimizer's state brings the old one back. Change it after loading:
 
 model, optimizer = start(seed=1, lr=0.002)
 optimizer.load_state_dict(torch.load(path)["optimizer"])
@@ -368,13 +373,12 @@ with open(path, "wb") as _file:
 # %%
 # Exercise
 # --------
-# You save the checkpoint while a layer is frozen. You resume as above, and that layer trains again. Where do you put which
-# line, and does it matter that the optimizer has been built before?
+# You save the checkpoint while a layer is frozen. You resume as above, and that layer trains again. Which line is missing?
 #
 # .. solution::
 #
-# ``requires_grad_(False)`` after you build the model, before or after loading: the state has no flags. Adam skips a parameter
-# whose ``.grad`` is ``None``, so you can build it before or after.
+# ``requires_grad_(False)``, before or after loading, as the state has no flags. Adam skips a parameter whose ``.grad`` is
+# ``None``.
 
 model, optimizer = start(seed=1)
 saved = torch.load(path)
