@@ -333,10 +333,7 @@ def fill_lists(app: Sphinx, document: nodes.document, page: str) -> None:
     for place, cards in zip(places, CardLists.gathered(app.env).get(page, []), strict=True):
         items = [make_item(app, page, card, is_read_in_order=place["kind"] == "learning-path") for card in cards]
         total = format_duration(sum(card.facts.minutes for card in cards))
-        head = {
-            "map": f"{len(cards)} pages, {total} at {WORDS} words and {LINES} lines of code a minute.",
-            "learning-path": f"{len(cards)} pages, {total}.",
-        }.get(place["kind"])
+        head = f"{len(cards)} pages, {total}." if place["kind"] in ("map", "learning-path") else ""
         look = "path" if place["kind"] == "learning-path" else "cards"
         parts = [
             *([nodes.paragraph("", head, classes=["map-head"])] if head else []),

@@ -155,7 +155,8 @@ def _make_row(row: dict[str, Any], known: frozenset[str]) -> str:
     )
     kinds = " ".join(kind for kind, (_words, is_one) in KINDS.items() if is_one(row))
     start = f'<tr id="{make_operator_anchor(row["name"])}" data-kinds="{kinds}"><th scope="row">{shown}</th>'
-    return "".join([start, *(f"<td>{cell}</td>" for cell in cells), "</tr>\n"])
+    labeled = (f'<td data-label="{head}">{cell}</td>' for head, cell in zip(HEADS[1:], cells, strict=True))
+    return "".join([start, *labeled, "</tr>\n"])
 
 
 def _link_node(name: str, known: frozenset[str]) -> str:

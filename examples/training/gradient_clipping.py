@@ -442,8 +442,6 @@ assert travelled(Adam, False, 5000.0) < 0.7 * travelled(Adam, True, 5000.0)
 # --------
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
-# - FSDP1 cuts each weight over the processes: call `its own clip_grad_norm_
-#   <https://docs.pytorch.org/docs/stable/fsdp.html#torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_>`__.
 # - In PyTorch's reference: `clip_grad_norm_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html>`__, `clip_grad_value_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_value_.html>`__ and `gradient clipping with

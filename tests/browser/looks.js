@@ -176,9 +176,10 @@ async ({rules, passed, enough}) => {
   const boxes = Object.values(marked).flatMap(found => [...found.keys()]);
   if (boxes.length === 0) return {violations: [], good, asked};
   for (const box of boxes) box.dataset.look = "";
-  const options = {runOnly: {type: "rule", values: rules}, resultTypes: ["violations", "passes"], elementRef: true};
-  const {violations, passes} = await axe.run({include: [["[data-look]"]]}, options);
-  for (const {id, nodes} of passes) good[id].push(...nodes.map(({element}) => marked[id].get(element)).filter(Boolean));
+  const options = {runOnly: {type: "rule", values: rules}, resultTypes: ["violations", "incomplete"], elementRef: true};
+  const {violations, incomplete} = await axe.run({include: [["[data-look]"]]}, options);
+  for (const {id, nodes} of [...violations, ...incomplete]) for (const {element} of nodes) marked[id].delete(element);
+  for (const id in good) good[id].push(...marked[id].values()); // passed, or such that the rule says nothing of it
   for (const {nodes} of violations) for (const node of nodes) delete node.element;
   for (const box of boxes) delete box.dataset.look;
   return {violations, good, asked};
