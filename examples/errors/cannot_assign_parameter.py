@@ -88,12 +88,13 @@ except TypeError as error:
 #    * - the frame
 #      - what to do
 #    * - ``forward``, as above
-#      - Give the computed tensor a different name.
+#      - Give the computed tensor a different name. If the next call needs it (a running mean): ``copy_``, below.
 #    * - the code that builds the model
-#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. To share the weight of a different layer, see
-#        below.
+#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. To share a weight, see below.
 #    * - ``self.conv.weight = ...`` in ``forward``, or meta-learning
 #      - ``functional_call``, below. Under a different name, ``self.conv(x)`` would not use the tensor.
+#    * - ``forward`` of a subclass of ``nn.Linear``
+#      - ``F.linear(x, weight, self.bias)``. ``super().forward(x)`` would use the old weight.
 #    * - the training loop, such as ``layer.weight.clamp(0)``
 #      - ``copy_``, below
 #    * - ``register_parameter``: *object to parameter*
@@ -130,7 +131,7 @@ assert mixture.weight.grad.abs().sum() > 0
 # %%
 # With ``nn.Parameter(...)`` around the result, nothing is learned.
 #
-# .. how-measured:: This code trains both for 60 steps. The target is the first of the three layers.
+# .. how-measured:: This code trains both for 60 steps.
 
 
 class Wrapped(Mixture):
@@ -180,7 +181,7 @@ assert _known.grad is None and _known is not _mixture.weight
 
 layer, x = nn.Linear(3, 2), torch.ones(3)
 
-# your own weight, before the optimizer is made; requires_grad=False keeps it fixed
+# your own weight; requires_grad=False keeps it fixed
 layer.weight = nn.Parameter(torch.zeros(2, 3))
 
 # new numbers in the same parameter
@@ -191,7 +192,7 @@ with torch.no_grad():
 y = torch.func.functional_call(layer, {"weight": layer.weight * 0.9}, x)
 y.sum().backward()
 
-# one weight in two layers
+# one weight in two layers (transposed: F.linear(h, encoder.weight.t()) in forward)
 encoder, decoder = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
 decoder.weight = encoder.weight  # without .data
 
@@ -211,7 +212,27 @@ assert torch.allclose(_called, _right)
 _called.square().sum().backward()
 assert _conv.weight.grad[0, 0].ne(0).equal(torch.eye(3).bool())
 assert not nn.Parameter(torch.zeros(2, 3), requires_grad=False).requires_grad
-
+# a subclass that only renames the weight
+_sign = type("", (nn.Linear,), {"forward": lambda self, x: nn.Linear.forward(self, x)})
+_sign = _sign(3, 2)
+_right = nn.functional.linear(x, _sign.weight.sign(), _sign.bias)
+assert not torch.allclose(_sign(x), _right)
+# a running mean under a different name is lost, and copy_ keeps it
+_mean = nn.Parameter(torch.zeros(3), requires_grad=False)
+for _kept in (False, True):
+    with torch.no_grad():
+        _new = 0.9 * _mean + 0.1 * x
+        _ = _mean.copy_(_new) if _kept else _new
+    assert _mean.any() == _kept
+# a transposed weight: nn.Parameter makes a second parameter
+_tied = nn.Linear(3, 2, bias=False)
+assert _says(nn.Linear(2, 3), "weight", _tied.weight.t()) == raised[0]
+_second = nn.Parameter(_tied.weight.t())
+(_tied(x) @ _second.t()).sum().backward()
+_part, _tied.weight.grad = _tied.weight.grad, None
+nn.functional.linear(_tied(x), _tied.weight.t()).sum().backward()
+assert torch.allclose(_tied.weight.grad, _part + _second.grad.t(), atol=1e-6)
+assert not torch.allclose(_tied.weight.grad, _part)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -317,7 +338,7 @@ assert nn.DataParallel(_Local()).module.ready.weight.shape == (2, 3)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``_init_`` with one underscore is a method that nobody calls. It needs two on each side.
+# - ``_init_`` needs two underscores on each side.
 # - ``layer = ...`` in ``__init__`` without ``self.`` is a local variable.
 # - ``'DataParallel' object has no attribute 'layer'``: write ``model.module.layer``.
 # - ``'Upsample' object has no attribute 'recompute_scale_factor'``: an older PyTorch pickled this model. Load its
@@ -327,6 +348,5 @@ assert nn.DataParallel(_Local()).module.ready.weight.shape == (2, 3)
 # --------
 # - :ref:`sphx_glr_gallery_errors_non_leaf_in_optimizer.py`: a computed tensor in the optimizer.
 # - :ref:`sphx_glr_gallery_errors_leaf_in_place.py`: writing into a weight.
-# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the names when you load.
 # - In PyTorch's tutorials: `parametrizations
 #   <https://docs.pytorch.org/tutorials/intermediate/parametrizations.html>`__.

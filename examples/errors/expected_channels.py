@@ -70,15 +70,16 @@ def _says(call):
 #
 # Why
 # ---
-# A convolution has one slice of its kernel for each input channel. It takes the second dimension of a batch as the channels. So
-# the number that you *got* tells you what is there:
+# A convolution takes the second dimension of a batch as the channels. So the number that you *got* tells you what is there:
 #
 # - **1**: gray images.
 # - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with Pillow's ``convert("L")``.
-# - **4, and the layer expects 3**: PNG images with transparency. Open them with ``convert("RGB")``.
-# - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length: write ``x.transpose(1, 2)``.
+# - **4, and the layer expects 3**: PNG images with transparency. ``convert("RGB")`` drops it, and a drawing can turn all black.
+#   Use ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")``.
+# - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length, in ``nn.Conv3d`` a number of
+#   video frames: write ``x.transpose(1, 2)``.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, inside the network**: often the output channels of the layer before. Make this layer for that number.
+# - **A different number, inside the network**: make the layer for the output channels of the layer before.
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
 # three pixels. The first channel, both ways:
@@ -122,8 +123,7 @@ assert conv(images).shape == (1, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# A network that is already trained keeps its layer. Give the gray image to each of its three channels. Channels that are last
-# move with ``permute``:
+# A trained network keeps its layer and gets the gray channel three times. Channels that are last move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
 print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
@@ -154,7 +154,7 @@ assert _conv1d(F.pad(_short, (0, 1))).shape == (2, 6, 1)
 # %%
 # For a batch it is ``permute(0, 3, 1, 2)``.
 #
-# **A dimension is missing.** ``nn.Conv2d`` takes four dimensions, or three for one image without a batch. Two raise:
+# **Too few dimensions, or five.** ``nn.Conv2d`` takes four, or three for one image without a batch. Two raise:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -172,7 +172,8 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. A batch of gray images without channels is taken for one image of many channels. Add them:
+# Write ``conv(gray[None, None])``. Noise for a generator needs ``z[:, :, None, None]``. A video needs ``video.flatten(0, 1)``:
+# each frame becomes a sample. A batch of gray images without channels is taken for one image. Add them:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
@@ -180,6 +181,26 @@ print(tuple(conv(batch.unsqueeze(1)).shape))
 # sphinx_gallery_start_ignore
 assert conv(gray[None, None]).shape == (1, 6, 24, 24)
 assert "expected input[1, 64, 28, 28] to have 1 channels" in _says(lambda: conv(batch))
+_noise, _deconv = torch.rand(16, 100), nn.ConvTranspose2d(100, 8, 4)
+assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: _deconv(_noise))
+_first = torch.einsum("bc,cohw->bohw", _noise, _deconv.weight)
+_first = _first + _deconv.bias[:, None, None]
+assert torch.allclose(_deconv(_noise[:, :, None, None]), _first, atol=1e-5)
+_video = torch.rand(2, 5, 3, 28, 28)
+assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: trained(_video))
+_frames = trained(_video.flatten(0, 1)).unflatten(0, (2, 5))
+assert torch.allclose(_frames[1, 4], trained(_video[1, 4]), atol=1e-5)
+_conv3d = nn.Conv3d(3, 4, 3)
+assert "to have 3 channels, but got 5 channels" in _says(lambda: _conv3d(_video))
+assert _conv3d(_video.transpose(1, 2)).shape == (2, 4, 3, 26, 26)
+from PIL import Image
+
+_drawing = Image.new("RGBA", (4, 4), (0, 0, 0, 0))  # black on a transparent ground
+_drawing.putpixel((1, 1), (0, 0, 0, 255))
+assert _drawing.convert("RGB").getextrema() == ((0, 0),) * 3
+_white = Image.new("RGBA", _drawing.size, "white")
+_white = Image.alpha_composite(_white, _drawing).convert("RGB")
+assert _white.getpixel((0, 0)) == (255,) * 3 and _white.getpixel((1, 1)) == (0,) * 3
 assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
@@ -216,9 +237,8 @@ assert raised[1:] == [
 # sphinx_gallery_end_ignore
 
 # %%
-# The *padded input size* is what arrives at the layer, with its padding. A trained network needs larger images:
-# ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")`` makes them for a batch. A short sentence or series needs
-# padding at its end. In a new LeNet, pad the first convolution:
+# A trained network needs larger images: ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")`` makes them for a
+# batch. A short sentence or series needs padding at its end. In a new LeNet, pad the first convolution:
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
@@ -236,7 +256,7 @@ assert _head(x).shape == (1, 84) and "multiplied" in _says(lambda: _head(_less(i
 # sphinx_gallery_end_ignore
 
 # %%
-# **A pooling layer** says it differently. Here five poolings, as in VGG, get an image of 28 × 28:
+# **A pooling layer** says it differently. Five poolings, as in VGG, get 28 × 28:
 
 import torch
 import torch.nn.functional as F

@@ -88,7 +88,7 @@ assert words.max() == embedding.num_embeddings == 10
 #    * - the message
 #      - what is too large
 #    * - ``index out of range in self``, in ``embedding``
-#      - a word, a position, or a user
+#      - a word, a position, a token type, or a user
 #    * - ``Target 3 is out of bounds.``, in ``cross_entropy``
 #      - a label
 #    * - ``index 3 is out of bounds for dimension 0``
@@ -106,11 +106,11 @@ assert words.max() == embedding.num_embeddings == 10
 #
 # The fix
 # -------
-# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. Users from 1 to 100 need 101 rows.
+# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
 #   before you create the optimizer.
-# - **A sequence longer than the table of positions**: cut it.
-# - **Words copied from labels with −100**: ``labels.masked_fill(labels < 0, pad)``. The loss gets the old labels.
+# - **A sequence longer than the table of positions**: cut it. To generate text, keep the end: ``words[:, -positions:]``.
+# - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -121,10 +121,20 @@ assert embedding(words).shape == (1, 3, 4)
 _users = torch.arange(1, 101)
 assert says(lambda: nn.Embedding(100, 4)(_users)) == f"IndexError: {message}"
 assert says(lambda: nn.Embedding(int(_users.max()) + 1, 4)(_users)) == "nothing"
-_labels = torch.tensor([[4, -100]])
-assert says(lambda: embedding(_labels)) == f"IndexError: {message}"
-assert says(lambda: embedding(_labels.masked_fill(_labels < 0, 0))) == "nothing"
-assert _labels.tolist() == [[4, -100]]
+for _copy, _said in (
+    (lambda words: words, f"IndexError: {message}"),
+    (torch.clone, "nothing"),
+):
+    _words = words.clone()
+    _labels = _copy(_words)
+    _labels[:, :2] = -100  # the prompt has no label
+    assert says(lambda words=_words: embedding(words)) == _said
+    assert torch.equal(_words, words) == (_said == "nothing")
+_position, _text = nn.Embedding(4, 4), torch.arange(6)[None]
+for _kept, _said in ((_text, f"IndexError: {message}"), (_text[:, -4:], "nothing")):
+    _place = torch.arange(_kept.shape[1])
+    assert says(lambda place=_place: _position(place)) == _said
+assert _text[:, -4:].tolist() == [[2, 3, 4, 5]] and words[:, -4:].equal(words)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -160,6 +170,7 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 
 # %%
 # - **Labels from 1**: subtract 1.
+# - **Only classes 3 and 5**: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them from 0.
 # - **Fewer outputs than classes**: give the last layer one for each, so two for two classes.
 # - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
 # - **−1 for no label**: ``ignore_index=-1``. The default is −100.
@@ -177,16 +188,21 @@ assert "Target 1 is out of bounds" in says(
 )
 assert F.cross_entropy(logits[:, :2], _white) > 0
 assert F.cross_entropy(logits, _mask, ignore_index=255) > 0
+for _classes in ([3, 5, 5], [5, 5, 5]):  # also in a batch that has one of them
+    _numbered = torch.searchsorted(torch.tensor([3, 5]), torch.tensor(_classes))
+    assert _numbered.tolist() == [_classes[0] // 4, 1, 1]
+    assert says(lambda n=_numbered: F.cross_entropy(torch.zeros(3, 2), n)) == "nothing"
+assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tensor([4])))
 # sphinx_gallery_end_ignore
 
 # %%
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line, so the traceback can show the wrong one, and other CUDA calls then fail,
-# too. Above the traceback is an assertion, such as ``t >= 0 && t < n_classes`` (as in `this report
+# A GPU works while Python is already at a later line, so the traceback can show the wrong one. Above it is an
+# assertion, such as ``t >= 0 && t < n_classes`` (as in `this report
 # <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). Find it in the table.
 #
-# Start the program again with model, batch and labels on the CPU. It stops at the right line, with a clearer message. If you
+# Restart the program with model, batch and labels on the CPU. It stops at the right line. If you
 # need the GPU, set ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
 #
 # Dimension out of range (expected to be in range of [-1, 0], but got 1)
@@ -228,7 +244,7 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # - **One sample without a batch**: ``model(sample[None])``.
 # - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
 #
-# Do not write ``dim=0`` instead: it compares the samples of a batch, without a message.
+# Do not write ``dim=0`` instead: it compares the samples of a batch.
 #
 # Other messages of an index
 # --------------------------

@@ -69,13 +69,13 @@ assert torch.allclose(body.weight.grad, x.mean(0).expand(4, 3) / 4, atol=1e-6)
 body.zero_grad()
 _w = nn.Parameter(torch.ones(2))
 assert _said(lambda: setattr(_w.clone(), "requires_grad", False)) == message
-assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
+for _part in (_w[0], nn.Embedding(10, 4).weight[:3]):
+    assert _said(lambda p=_part: setattr(p, "requires_grad", False)) == message
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``leaf variables``: leaves. A parameter is a leaf. A part of it, ``weight[0]``, is not.
 # - ``requires_grad_(False)`` raises the same message.
-# - ``If you want to use a computed variable ...``: this second sentence is missing if you assigned ``True``.
 #
 # The line that raises tells what you want:
 #
@@ -89,6 +89,8 @@ assert _said(lambda: setattr(_w[0], "requires_grad", False)) == message
 #      - ``detach()``, as below
 #    * - ``layer.weight.requires_grad = False``
 #      - The weight is computed: see below.
+#    * - ``embedding.weight[:3].requires_grad = False``
+#      - Freeze some rows: see :ref:`freezing <sphx_glr_gallery_modes_freezing.py>`.
 #    * - ``image.requires_grad = True`` in a loop of an attack
 #      - ``image.detach().requires_grad_()``, see below.
 #    * - ``loss.requires_grad = True``

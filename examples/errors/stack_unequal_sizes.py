@@ -62,15 +62,14 @@ def says(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# *Entry* counts the samples of this batch, from 0. If the traceback leads through ``for batch in loader``, the shapes of your
-# samples differ. If it ends at your own ``torch.stack``, print the shapes in that list.
+# If the traceback ends at your own ``torch.stack``, print the shapes in that list. The outputs of all batches need
+# ``torch.cat``: the last batch is smaller.
 #
 # With workers, the message may be *Trying to resize storage that is not resizable* instead.
 #
 # Why
 # ---
-# Without a ``collate_fn`` the loader calls ``default_collate``, and for tensors this calls ``torch.stack``, which wants tensors
-# of one shape. Find out which samples differ:
+# Without a ``collate_fn`` the loader calls ``torch.stack``, which wants tensors of one shape. Find out which samples differ:
 
 from collections import Counter
 
@@ -83,15 +82,15 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # %%
 # For pairs of tensors, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
-# - **(3, 112, 112) and (3, 112, 149)**: ``Resize(112)`` of torchvision sets the shorter side and keeps the ratio. Write
-#   ``Resize((112, 112))``.
+# - **(3, 112, 112) and (3, 112, 149)**: torchvision's ``Resize(112)`` sets the shorter side only. Write ``Resize((112, 112))``.
 # - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
-# - **Boxes, words, sounds**: pad them.
+# - **Words, sounds**: pad them.
+# - **Boxes**, for torchvision's detectors: return ``tuple(zip(*samples))`` in the ``collate_fn``.
 #
 # The fix
 # -------
-# Pad each batch to its longest sample, and keep the lengths. ``pad_sequence`` pads the first dimension, so all others must
-# agree.
+# Pad each batch to its longest sample, and keep the lengths. ``pad_sequence`` pads the first dimension. In sounds, time is the
+# last one: begin with ``samples = [sample.T for sample in samples]``.
 
 from torch import nn
 
@@ -114,6 +113,18 @@ assert pad(_boxes)[0].shape == (2, 3, 4) and pad(_boxes)[1].tolist() == [2, 3]
 assert pad([_boxes[0].numpy(), _boxes[1].numpy()])[0].equal(pad(_boxes)[0])
 _sounds = [torch.ones(1, 5), torch.ones(1, 7)]
 assert "must match the size" in says(lambda: pad(_sounds))
+_padded, _lengths = pad([sample.T for sample in _sounds])
+assert _padded.shape == (2, 7, 1) and _lengths.tolist() == [5, 7]
+_padded, _lengths = pad([sample.T for sample in (torch.ones(80, 5), torch.ones(80, 7))])
+assert _padded.shape == (2, 7, 80) and _lengths.tolist() == [5, 7]
+_outputs = [torch.ones(4, 2), torch.ones(3, 2)]
+assert "equal size" in says(lambda: torch.stack(_outputs))
+assert torch.cat(_outputs).shape == (7, 2)
+_pairs = [(torch.ones(3, 8, 8), {"boxes": boxes}) for boxes in _boxes]
+assert "equal size" in says(lambda: next(iter(DataLoader(_pairs, 2))))
+_collated = DataLoader(_pairs, 2, collate_fn=lambda b: tuple(zip(*b, strict=True)))
+_images, _targets = next(iter(_collated))
+assert _targets[1]["boxes"] is _boxes[1] and len(_images) == 2
 from unittest import mock
 
 with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
@@ -124,7 +135,7 @@ with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
 
 # %%
 # If your samples are pairs of a text and a number, begin with ``texts, labels = zip(*samples)``, pad the texts, and return
-# ``torch.tensor(labels)`` too. With the lengths you know which places are words and which are padding:
+# ``torch.tensor(labels)`` too. The lengths tell words from padding:
 
 import matplotlib.pyplot as plt
 
@@ -191,7 +202,7 @@ assert torch.isclose(_loss, nn.functional.cross_entropy(_scores[mask], _labels[m
 #
 # expected sequence of length 2 at dim 1 (got 1)
 # ----------------------------------------------
-# The same for Python lists. The first inner list has the length 2, and a later one 1:
+# The same for Python lists:
 
 import torch
 
@@ -218,9 +229,10 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 
 # %%
 # - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
-#   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``.
+#   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
+#   ``DataCollatorForTokenClassification`` if each word has a label. Remove text columns.
 # - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
-# - **Lists that differ by nature**: pad them, and name the type. Tokens are ``torch.long``, measurements ``torch.float``.
+# - **Lists that differ by nature**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
 print(nn.utils.rnn.pad_sequence(rows, batch_first=True))
@@ -269,13 +281,21 @@ for _column in ([True], ["a"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# Print ``table.dtypes``. Replace text by numbers, as ``get_dummies`` did here, and ask for one type:
+# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, and ``np.stack`` for a
+# column of vectors. Ask for one type:
 
 x = torch.tensor(table.to_numpy(dtype="float32"))
 print(x)
 
 # sphinx_gallery_start_ignore
 assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
+_text = pd.DataFrame({"age": ["22", "?", "38"]})
+assert pd.get_dummies(_text).shape == (3, 3)  # a column for each number
+assert "Unable to parse string" in says(lambda: pd.to_numeric(_text["age"]))
+assert pd.to_numeric(_text["age"][::2]).tolist() == [22, 38]
+_vectors = pd.Series([np.ones(3), np.zeros(3)])
+assert says(lambda: torch.tensor(_vectors.values)) == _object
+assert torch.tensor(np.stack(_vectors)).shape == (2, 3)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -342,12 +362,13 @@ assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]
 # sphinx_gallery_end_ignore
 
 # %%
-# - **found <class 'PIL.Image.Image'>**: give the dataset a transform that has ``ToTensor()``.
+# - **found <class 'PIL.Image.Image'>**: give the dataset a transform that has ``ToTensor()``. Masks need ``PILToTensor()``,
+#   which keeps the classes.
 # - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``.
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_training_data_loading.py`: workers, shuffling, and what a ``collate_fn`` may do.
+# - :ref:`sphx_glr_gallery_training_data_loading.py`: workers and ``collate_fn``.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: ``torch.cat`` and sums of tensors of different sizes.
 # - In PyTorch's reference: `pad_sequence
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html>`__.
