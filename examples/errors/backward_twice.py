@@ -9,8 +9,8 @@ Trying to backward through the graph a second time
 .. in-short::
 
    This loss contains a part of the graph that an earlier ``backward()`` went through, and that part was freed. Most often it
-   is a state that each iteration passes to the next: cut it off with ``detach()``. A tensor computed before the loop belongs
-   in the loop.
+   is a state that each iteration passes to the next: cut it off with ``detach()``. Compute a tensor from before the loop in
+   the loop, or ``detach()`` it if it must keep its old value.
 
    .. code-block:: diff
 
@@ -93,7 +93,7 @@ assert state1.grad_fn in _nodes(loss2)
 # How to find the line
 # --------------------
 # Look at the tensors that a step gets from outside: the state, a cache, a running total, a tensor computed before
-# the loop. Data and parameters usually have no ``grad_fn``. A tensor that has one brings its history along:
+# the loop. One that has a ``grad_fn`` brings its history along:
 
 state = torch.zeros(2, 4)
 for step, x in enumerate(torch.ones(2, 2, 3)):
@@ -168,7 +168,8 @@ _loss.backward()
 # ``backward()`` and ``optimizer.step()`` once. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
 #
 # **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
-# compute it in the loop, or in ``forward``. If it is not trained, ``detach()`` it instead.
+# compute it in the loop, or in ``forward``. If it is not trained or must keep its old value, as the old log-probabilities in
+# PPO, ``detach()`` it instead.
 
 model = nn.Linear(3, 1)
 for inputs in torch.ones(3, 2, 3):
@@ -249,6 +250,36 @@ def _features_before(detach):
     assert torch.equal(features, encoder(torch.ones(2, 3)))  # not out of date
 
 
+def _policy_moves(where):
+    policy = nn.Linear(2, 3)
+    before = policy.weight.detach().clone()
+    optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+    states, advantage = torch.ones(4, 2), torch.tensor([1.0, -1.0, 1.0, -1.0])
+
+    def log_prob():
+        return torch.log_softmax(policy(states), 1)[range(4), [0, 1, 2, 1]]
+
+    old = log_prob().detach() if where == "detached" else log_prob()
+    for _ in range(3):
+        old = log_prob() if where == "in the loop" else old
+        optimizer.zero_grad()
+        (-((log_prob() - old).exp() * advantage).mean()).backward()
+        optimizer.step()
+    return (policy.weight - before).abs().max() > 1e-3
+
+
+def _gradient_in_loss(**options):
+    torch.manual_seed(0)
+    net, at = nn.Sequential(nn.Linear(3, 4), nn.Tanh()), torch.ones(2, 3)
+    energy = net(at.requires_grad_()).sum()
+    (forces,) = torch.autograd.grad(energy, at, **options)
+    (energy.square() + forces.square().sum()).backward()
+    trained = net[0].weight.grad
+    energy = net(at).sum()
+    alone = torch.autograd.grad(energy.square(), net[0].weight)[0]
+    return forces.requires_grad, torch.allclose(trained, alone)
+
+
 def _shared(add):
     shared = torch.exp(model(torch.ones(1, 3))).sum()
     one, other = shared.sin(), shared.cos()
@@ -266,13 +297,18 @@ for _function in (
     _total_in_loop,
     lambda: _shared(add=False),
     lambda: _features_before(False),
+    lambda: _policy_moves("before the loop"),
+    lambda: _gradient_in_loss(),
 ):
     try:
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 5 * [message]
+assert raised == 7 * [message]
 _features_before(True)
+assert _policy_moves("detached") and not _policy_moves("in the loop")
+assert _gradient_in_loss(retain_graph=True) == (False, True)
+assert _gradient_in_loss(create_graph=True) == (True, False)
 assert _learns(step_in_loop=False) and not _learns(step_in_loop=True)
 _total(item=True)
 _total(item=False)
@@ -281,7 +317,11 @@ _shared(add=True)
 
 # %%
 # **A running total:** ``total = total + loss`` holds every graph so far. For the log, write ``total += loss.item()``. To train
-# on the sum, call ``total.backward()`` and ``optimizer.step()`` once, after the loop.
+# on it, call ``total.backward()`` and ``optimizer.step()`` after the loop.
+#
+# **A loss that contains a gradient**, such as forces or a gradient penalty: write ``create_graph=True`` in
+# ``torch.autograd.grad``. With ``retain_graph=True``, :ref:`that part of the loss trains nothing
+# <sphx_glr_gallery_differentiation_higher_order.py>`.
 #
 # **Two losses that share a part:** add them, and call ``(loss1 + loss2).backward()``. First detach what one of them must not
 # train, such as the advantage in the actor's loss. In a GAN, the critic's loss does not need the generator's graph:
@@ -351,31 +391,10 @@ assert "has been modified by an inplace operation: [torch.Float" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. A ``detach()`` of the state
-# fixes both errors.
+# That is :ref:`modified by an inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`.
 #
-# ``retain_graph=True`` is right if you want two backwards through one graph. Leave it out of the last backward, so that the
-# shared part is freed.
-
-shared = torch.exp(w)
-first, second = shared.sin(), shared.cos()
-(of_first,) = torch.autograd.grad(first, w, retain_graph=True)
-(of_second,) = torch.autograd.grad(second, w)
-print(f"{of_first.item():.4f} {of_second.item():+.4f}")
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(of_first, (shared * shared.cos()).detach())
-assert torch.allclose(of_second, (-shared * shared.sin()).detach())
-raised = []
-assert first.grad_fn._saved_self is not None  # of the first loss alone: kept
-try:
-    _ = shared.grad_fn._saved_result
-except RuntimeError as error:
-    raised.append(str(error))
-assert raised == [message]
-# sphinx_gallery_end_ignore
-
-# %%
+# ``retain_graph=True`` is right if you want the gradients of two losses separately.
+#
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what is freed, and when.

@@ -77,12 +77,29 @@ assert torch.equal(_said, _one[:2])
 _said = _compiled(lambda x, at: x[::2] if at[-1] > 1 else x, _one, torch.arange(3))
 assert "Data-dependent branching" in _said
 assert torch.equal(_compiled(lambda x, n: x[::2] if n > 1 else x, _one, 2), _one[::2])
+_layer, _slopes = torch.nn.Linear(3, 3), []
+
+
+def _skip(x, draw):
+    if draw < 0.5:
+        x = _layer(x)
+    return x
+
+
+assert "Data-dependent branching" in _compiled(lambda x: _skip(x, torch.rand(())), _one)
+for _way in (_skip, lambda x, draw: torch.where(draw < 0.5, _layer(x), x)):
+    torch._dynamo.reset()
+    _layer.weight.grad = None
+    _leaf = torch.ones(3, requires_grad=True)
+    torch.compile(_way, backend="aot_eager")(_leaf, torch.tensor(0.9)).sum().backward()
+    _slopes.append(_layer.weight.grad)
+assert _slopes[0] is None and not _slopes[1].any()  # Adam skips None, and not 0
 torch._dynamo.reset()
 # sphinx_gallery_end_ignore
 
 # %%
-# The rest of the message gives hints, links to `PyTorch's page about this graph break
-# <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__, and ends with the line of code. Which line is it?
+# The message links to `PyTorch's page about this graph break
+# <https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0170.html>`__, and ends with the line of code:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -98,6 +115,8 @@ torch._dynamo.reset()
 #      - If it stays the same, keep a Python number instead of the buffer.
 #    * - ``if pos[-1] >= size:``, on positions or lengths
 #      - Pass the last position as a Python number.
+#    * - ``if torch.rand(()) < p:``, to skip a layer
+#      - Leave out ``fullgraph=True``. With ``torch.where``, Adam moves the skipped layer, too.
 #    * - a line of a library
 #      - Call it outside of the compiled function.
 #
@@ -108,7 +127,7 @@ torch._dynamo.reset()
 # ``torch.compile`` runs your function once with tensors that have a shape and a type but no values, and records the operations.
 # At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
 # another graph: a *graph break*. With ``fullgraph=True`` it raises. A condition on a shape, such as ``if x.shape[0] > 2``, is
-# no problem: the shape of an argument is known.
+# no problem.
 #
 # How to find graph breaks
 # ------------------------
@@ -162,11 +181,11 @@ assert len(_graphs) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# In a large program, set ``TORCH_LOGS=graph_breaks`` before you start it: each break is logged with its line.
+# In a large program, ``TORCH_LOGS=graph_breaks`` in the environment logs each break with its line.
 #
 # The fix
 # -------
-# Compute both cases, and let ``torch.where`` choose. If the condition below is False, ``x`` is divided by 1.
+# Compute both cases, and let ``torch.where`` choose:
 
 
 def with_where(x):
@@ -222,7 +241,7 @@ def plot_graphs(functions):
 
 
 # %%
-# Here is what is recorded, before and after:
+# What is recorded, before and after:
 
 # figure: Two rows. With if: a graph of two operations, Python, a graph of one. With where: one graph of four operations.
 plot_graphs({"if": with_if, "torch.where": with_where})
@@ -288,10 +307,27 @@ for _n in (0.1, 1.0, 9.0):
         torch.full((4,), _n)
     )
     assert torch.equal(_result, _halve(torch.full((4,), _n)))
+_w, _slopes = torch.tensor(2.0, requires_grad=True), []
+
+
+def _grow(z):
+    while z < 10:
+        z = z * _w
+    return z
+
+
+def _grow_loop(z):
+    return torch.while_loop(lambda z: z < 10, lambda z: (z * _w,), (z,))[0]
+
+
+for _f in (_grow, torch.compile(_grow_loop, fullgraph=True, backend="aot_eager")):
+    _slopes += torch.autograd.grad(_f(torch.tensor(1.0)), _w)
+assert _slopes[0] == 32
+assert _slopes[1] != 32 or not torch.__version__.startswith("2.13.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a ``while`` there is ``torch.while_loop``.
+# For a ``while`` that you do not train through, there is ``torch.while_loop``. Its gradients can be wrong on PyTorch 2.13.
 #
 # Other messages with the same cause
 # ----------------------------------

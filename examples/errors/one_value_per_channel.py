@@ -125,16 +125,18 @@ assert len(set.union(*_seen)) == 8  # the ninth is never seen
 _synced = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(4)))
 assert type(_synced[0]) is nn.SyncBatchNorm
 assert list(DataLoader(samples[:3], batch_size=4, drop_last=True)) == []
+for _row in DataLoader(samples, batch_size=1, drop_last=True):
+    assert raises(nn.BatchNorm1d(3), *_row.shape)
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. Keep all
-#   samples.
+# - **With** ``batch_size=1``: ``drop_last=True`` does not help. Take a larger batch size.
+# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on.
 # - **In** ``__init__``: some models run one image to count features or strides. Call ``eval()`` before that and ``train()``
 #   after it.
 # - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
 # - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group.
-#   Gradient accumulation does not help, as each forward pass still gets one sample.
+#   Gradient accumulation does not help.
 # - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
 #   the model, computes the mean over all GPUs.
 #
@@ -167,7 +169,7 @@ assert len(said) == 1 and said[0].startswith(
 # What not to do
 # --------------
 # **Do not repeat the sample.** Two equal values have no spread either. For every sample the result is the bias of the layer,
-# here nearly 0. Nothing is raised.
+# here nearly 0.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)

@@ -24,8 +24,8 @@ torch._dynamo hit config.recompile_limit (8)
       - return self.layer(x) * min(1, self.calls / 10)
       + return self.layer(x) * torch.clamp(self.calls / 10, max=1)
 
-   **Not this:** a larger ``recompile_limit`` for a counter. Then more versions are compiled, one after the other, and each is
-   used once. It helps if few values come again and again, such as the ``layer_idx`` of twelve layers.
+   **Not this:** a larger ``recompile_limit`` for a counter. Each version is used once. It helps if few values come again and
+   again, such as the ``layer_idx`` of twelve layers.
 """
 
 # %%
@@ -91,8 +91,7 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 #
 # The fix
 # -------
-# Make the value that changes a tensor. The guards do not look at the numbers in a tensor. As a buffer it also goes with the
-# model to the GPU and into the checkpoint.
+# Make the value that changes a tensor. As a buffer it also goes with the model to the GPU and into the checkpoint.
 
 
 class NetWithBuffer(nn.Module):
@@ -137,8 +136,8 @@ for _model, _ahead in ((NetWithBuffer(), 0), (_InPlace(), 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# ``error_on_recompile`` raises if something is compiled again. Here nothing is. Do not write ``self.calls += 1``: the compiled
-# backward can then read a number that was already changed, and its gradient is wrong.
+# ``error_on_recompile`` raises if something is compiled again. Do not write ``self.calls += 1``: the compiled backward can then
+# read a number that was already changed, and its gradient is wrong.
 #
 # Other values that change
 # ------------------------
@@ -224,6 +223,35 @@ _images = [(torch.ones(2, 3, 16 + 2 * n, 20 + 4 * n),) for n in range(12)]
 assert versions(nn.Conv2d(3, 4, 3), _images) == 2
 with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
     assert versions(Net(), [(x,)] * 10) == 2
+
+
+class _Cache(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("k", torch.zeros(2, 16, 3))
+
+    def forward(self, pos, x):
+        self.k[:, pos] = x
+        return self.k.sum()
+
+
+for _shape, _value, _expected in (((), (2, 3), 8), ((1,), (2, 1, 3), 1)):
+    _kept = _Cache()
+    _calls = [(torch.full(_shape, n), torch.full(_value, n + 1.0)) for n in range(10)]
+    assert versions(_kept, _calls) == _expected
+    assert _kept.k[1, :, 2].tolist() == [*range(1, 11)] + [0] * 6
+_weights = [nn.Parameter(torch.ones(n + 2, n + 3)) for n in range(10)]
+
+
+def _update(p):
+    p.sub_(p / p.norm())
+
+
+with torch.no_grad():
+    for _options in ({}, {"dynamic": True}):
+        assert versions(_update, [(p,) for p in _weights], **_options) == 8
+assert versions(_update, [(p.detach(),) for p in _weights]) == 2
+assert not any(p.eq(1).any() for p in _weights)
 _cache, _caches = torch.ones(1, 4), []
 for _ in range(10):
     _caches.append((_cache, torch.ones(1, 4)))
@@ -235,8 +263,10 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 # sphinx_gallery_end_ignore
 
 # %%
-# - **A shape**, such as the image size. Leave out ``dynamic=False``. PyTorch then tries to make the second version for all
-#   sizes from 2 on.
+# - **A shape**, such as the image size. Leave out ``dynamic=False``. For parameters of many shapes, as in Muon, also pass
+#   ``p.detach()`` in place of ``p``.
+# - **An index**, as in ``self.k[:, pos] = x``. Pass ``pos`` as a tensor of shape ``(1,)``. One without a dimension becomes a
+#   constant.
 # - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
 #   as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: then only a shape changes.
