@@ -70,7 +70,8 @@ print(totals)
 assert totals == [6, 12, 18]
 
 # %%
-# Two losses may share one backward, or have one each:
+# For two losses, call ``backward()`` on their sum. Two calls add up to the same gradient, but if both losses come from one
+# forward pass of a model, the second call usually raises an error.
 
 x.grad = None
 (x**2 + 5 * x).backward()
@@ -82,6 +83,24 @@ x.grad = None
 
 print(f"one backward of the sum: {together}   two backwards: {x.grad.item()}")
 assert x.grad.item() == together == 11
+
+# sphinx_gallery_start_ignore
+_state = torch.random.get_rng_state()
+_net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+for _twice in (False, True):
+    _first, _second = _net(torch.randn(5, 3)).square().mean(0)
+    try:
+        if _twice:
+            _first.backward()
+            _second.backward()
+        else:
+            (_first + _second).backward()
+        _refused = ""
+    except RuntimeError as error:
+        _refused = str(error)
+    assert ("backward through the graph a second time" in _refused) == _twice
+torch.random.set_rng_state(_state)
+# sphinx_gallery_end_ignore
 
 # %%
 # A large batch in small pieces
@@ -179,22 +198,47 @@ assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In the training loop, keep three things out of the inner loop: the step, the clearing, and :ref:`clipping
-# <sphx_glr_gallery_training_gradient_clipping.py>`, which shortens a gradient that is too long.
+# In the training loop, clear the gradients, :ref:`clip <sphx_glr_gallery_training_gradient_clipping.py>` them (shorten them if
+# they are too long) and step once for every ``k`` pieces. At the end of an epoch, fewer can be left:
 
+from torch.utils.data import DataLoader, TensorDataset
+
+loader = DataLoader(TensorDataset(data, targets), batch_size=2)  # gives 6 pieces
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-model.zero_grad()
+# sphinx_gallery_start_ignore
+_at_steps = []
 
-pieces = torch.arange(12).chunk(3)
-for rows in pieces:
+
+def _remember_step(*_):
+    rows = slice(0, 8) if not _at_steps else slice(8, 12)
     loss = nn.functional.mse_loss(model(data[rows]), targets[rows])
-    (loss / len(pieces)).backward()
-nn.utils.clip_grad_norm_(model.parameters(), max_norm=0.1)
-optimizer.step()
-optimizer.zero_grad()
+    wanted = torch.autograd.grad(loss, list(model.parameters()))
+    found = [p.grad for p in model.parameters()]
+    _at_steps.append([torch.cat([g.flatten() for g in gs]) for gs in (found, wanted)])
+
+
+optimizer.register_step_pre_hook(_remember_step)
+# sphinx_gallery_end_ignore
+k = 4
+
+for i, (inputs, wanted) in enumerate(loader):
+    if i % k == 0:
+        optimizer.zero_grad()
+        pieces = min(k, len(loader) - i)  # 4, then the 2 that are left
+    loss = nn.functional.mse_loss(model(inputs), wanted)
+    (loss / pieces).backward()
+    if (i + 1) % k == 0 or i + 1 == len(loader):
+        nn.utils.clip_grad_norm_(model.parameters(), max_norm=3.0)
+        optimizer.step()
 
 
 # sphinx_gallery_start_ignore
+assert len(_at_steps) == 2 and pieces == 2
+for _found, _wanted in _at_steps:
+    _factor = min(1, 3 / _wanted.norm().item())
+    torch.testing.assert_close(_found, _factor * _wanted, rtol=1e-4, atol=0)
+
+
 def _clipped(each_piece):
     model.zero_grad()
     for rows in torch.arange(12).chunk(3):
@@ -215,31 +259,7 @@ for _rows in torch.arange(12).chunk(3):
     nn.functional.mse_loss(model(data[_rows]), targets[_rows]).backward()
 _last = torch.cat([p.grad.flatten() for p in model.parameters()])
 assert _direction(_last, _full, dim=0) < 0.999
-
-
-def _sums_in_steps(late):
-    w, sums = torch.tensor(1.0, requires_grad=True), []
-    optimizer = torch.optim.SGD([w], lr=0.1)
-    for _ in range(2):
-        for i in range(8):
-            if not late and i % 3 == 0:
-                optimizer.zero_grad()
-            (w * (i + 1)).backward()
-            if i % 3 == 2:
-                sums.append(w.grad.item())
-                optimizer.step()
-                if late:
-                    optimizer.zero_grad()
-    return sums
-
-
-assert _sums_in_steps(late=True) == [6, 15, 6 + 7 + 8, 15]
-assert _sums_in_steps(late=False) == [6, 15, 6, 15]
 # sphinx_gallery_end_ignore
-
-# %%
-# If an epoch has 8 such pieces, with a step after pieces 3 and 6, two are left over. Take one more step for these two, with
-# ``loss / 2``, or drop their gradients with ``zero_grad()``.
 
 # %%
 # When pieces do not add up to the large batch
@@ -283,7 +303,7 @@ assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
 # sphinx_gallery_end_ignore
 
 # %%
-# **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with about three digits, which saves memory. By default,
+# **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with two to three digits, which saves memory. By default,
 # ``.grad`` has the dtype of its parameter. So once the sum is large, a small gradient is rounded away:
 
 for dtype in (torch.bfloat16, torch.float32):
@@ -396,8 +416,7 @@ print(f"w after 100 steps: {w.item()}")
 assert w.item() == 1.0 and w.grad is None
 
 # %%
-# The order is ``zero_grad``, ``backward``, ``step``. (Do not clear after ``step`` if the ``backward()`` of another loss adds to
-# these parameters, too, as in a :ref:`GAN <sphx_glr_gallery_practice_gan.py>`.)
+# The order is ``zero_grad``, ``backward``, ``step``.
 #
 # **Keeping a gradient without a copy.** Backward adds to the tensor that ``w.grad`` already is. So the list ``history`` holds
 # the same tensor three times. Keep ``w.grad.clone()`` instead:
@@ -435,26 +454,6 @@ assert (
     == _steps(["backward", "step", "zero_grad"])
     < 0.6
 )
-
-
-def _two_networks(late, reaches):
-    g, d = (torch.tensor(1.0, requires_grad=True) for _ in range(2))
-    opt_g, opt_d = torch.optim.SGD([g], lr=0.1), torch.optim.SGD([d], lr=0.1)
-    for _ in range(3):
-        for optimizer in (opt_d, opt_g):
-            if not late:
-                optimizer.zero_grad()
-            judge = d if reaches else d.detach()
-            (d**2 / 2 if optimizer is opt_d else g * judge).backward()
-            optimizer.step()
-            if late:
-                optimizer.zero_grad()
-    return d.item()
-
-
-assert abs(_two_networks(late=False, reaches=True) - 0.9**3) < 1e-6
-assert abs(_two_networks(late=True, reaches=False) - 0.9**3) < 1e-6
-assert abs(_two_networks(late=True, reaches=True) - 0.9**3) > 0.1
 # sphinx_gallery_end_ignore
 
 # %%

@@ -5,9 +5,9 @@ How to write a custom autograd Function
 .. in-short::
 
    Subclass ``torch.autograd.Function``: ``forward`` computes the value, ``setup_context`` saves what is needed later,
-   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``. Whether your
-   derivative is right, ``torch.autograd.gradcheck`` tells you. If ``torch.compile`` must treat your external code as one step,
-   use ``torch.library.custom_op`` instead.
+   ``backward`` turns the gradient of the output into the gradient of the input. Call it as ``Exp.apply(x)``, and
+   check your derivative with ``torch.autograd.gradcheck``. If ``torch.compile`` must treat your external code as one step, use
+   ``torch.library.custom_op`` instead.
 """
 
 # %%
@@ -103,7 +103,7 @@ draw_parts_of_a_function()
 class Exp(torch.autograd.Function):
     @staticmethod
     def forward(x):
-        return torch.exp(x)
+        return torch.exp(x)  # in the exercise: NumPy
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -162,7 +162,8 @@ class Linear(torch.autograd.Function):
     def backward(ctx, grad_output):
         x, weight = ctx.saved_tensors
         g = ctx.scale * grad_output
-        g_rows, x_rows = g.flatten(0, -2), x.flatten(0, -2)  # for batches of sequences
+        # (batch, time, features) becomes (batch * time, features)
+        g_rows, x_rows = g.flatten(0, -2), x.flatten(0, -2)
         return g @ weight, g_rows.T @ x_rows, g_rows.sum(0), None
 
 

@@ -301,8 +301,7 @@ assert abs(_w - 3) < 2e-3 and abs(_b - 2.1) < 1e-3
 # %%
 # What people get wrong
 # ---------------------
-# **w is a new tensor.** The operation is recorded, so the new ``w`` is a result. PyTorch warns, and in the second step its
-# ``.grad`` is ``None``:
+# **w is a new tensor.** The operation is recorded, so the new ``w`` is a result. In the second step its ``.grad`` is ``None``:
 
 # sphinx_gallery_start_ignore
 import warnings as _warnings
@@ -352,7 +351,15 @@ try:
 except RuntimeError as error:
     _said.append(str(error))
 assert "a leaf Variable that requires grad is being used in an in-place" in _said[2]
-assert not (0.1 * torch.randn(1, 1, requires_grad=True)).is_leaf
+_w = 0.1 * torch.randn(1, 1, requires_grad=True)
+((_w * x**2 + 2 - y) ** 2).sum().backward()
+with _warnings.catch_warnings(), torch.no_grad():
+    _warnings.simplefilter("ignore")
+    try:
+        _w -= lr * _w.grad
+    except TypeError as error:
+        _said.append(str(error))
+assert "'float' and 'NoneType'" in _said[3] and not _w.is_leaf
 _w = (0.1 * torch.randn(1, 1)).requires_grad_()
 assert _w.is_leaf and _w.requires_grad
 _w.sum().backward()
@@ -365,7 +372,7 @@ assert _w._version == 0
 # in-place operation <sphx_glr_gallery_errors_leaf_in_place.py>`.
 #
 # **w is a result from the start.** With ``w = 0.1 * torch.randn(1, 1, requires_grad=True)``, even the right update fails in
-# the first step, for the same reason. Write ``w = (0.1 * torch.randn(1, 1)).requires_grad_()``.
+# the first step: its ``.grad`` is ``None``. Write ``w = (0.1 * torch.randn(1, 1)).requires_grad_()``.
 
 # %%
 # **Forgetting to clear.** Each step then uses the sum of all gradients so far. There is no error, and the fit is useless.
