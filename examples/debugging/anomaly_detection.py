@@ -105,7 +105,7 @@ def print_as_on_screen(whole=False):
 
 
 # %%
-# ``print_as_on_screen()`` only catches both, to print them here:
+# ``print_as_on_screen()`` catches and prints both. Copy the inner ``with``:
 
 with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
@@ -301,11 +301,11 @@ assert _raised == [True]
 tested.rename_axis(columns="what happens")
 
 # %%
-# So test the loss yourself, with ``assert loss.isfinite()``, and the gradients before the step.
+# So test the loss with ``assert loss.isfinite()``, and the gradients before the step.
 #
 # ``torch.compile`` turns many operations into one node, ``CompiledFunctionBackward``. Run the step without it to get your line.
 #
-# **The test itself can fail.** It calls ``item()``, which batched gradients lack, and then the warning names an innocent node:
+# **The test itself can fail.** It calls ``item()``, which fails for batched gradients, and the warning names a correct node:
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 with warnings.catch_warnings(record=True) as innocent:

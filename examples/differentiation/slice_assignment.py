@@ -53,10 +53,9 @@ for whole in (torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=Tru
 # sphinx_gallery_end_ignore
 
 # %%
-# It is right. The first score is now the constant 0 and no longer depends on ``x[0]``, so that gradient is 0. The assignment
-# gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the multiplication before it makes 0 · 2
-# = 0 of that. (For ``x.log()`` at 0 the slope is infinite, and you get NaN.) In PyTorch 2.13 the figure has a card for the
-# written 0, and 2.15 fills it in without one.
+# It is right. The first score is now the constant 0, so the gradient of ``x[0]`` is 0. The assignment
+# gave ``scores`` a new node, ``CopySlices``. It passes on 0 for the first score, and the multiplication before it turns this
+# into 0 · 2 = 0. (For ``x.log()`` at 0 the slope is infinite, and you get NaN.)
 #
 # Below, ``x[1]`` is on the right-hand side too, and its gradient is 2 + 5:
 
@@ -138,10 +137,11 @@ assert a.grad_fn.next_functions[0][0].name() == "MulBackward0"
 # -------------------------
 # Some writes raise on their own line. In the table, ``x`` is a leaf that requires grad, and ``y`` is ``x * 2``.
 #
-# .. how-measured:: Each case runs. Its row has the node that y got by the write, "not recorded", or how the error begins.
-
+# .. how-measured:: Each case runs. Its row has the node that y got by the write, "not recorded", or the error.
 
 import pandas as pd
+
+pd.set_option("display.max_colwidth", None)
 
 
 def view_under_no_grad(y):
@@ -179,7 +179,7 @@ def outcome(write):
     try:
         write(x, y)
     except RuntimeError as error:
-        return f"refused: {str(error)[:45]} ..."
+        return f"refused: {error}"
     assert x.is_leaf
     node = type(y.grad_fn).__name__
     return "not recorded" if node == "MulBackward0" else f"recorded: {node}"
@@ -418,7 +418,7 @@ tabulate_elements_in_backward()
 
 # %%
 # **A write that is not recorded.** Under ``no_grad``, or through ``.detach()`` or ``.data``, the value changes, and no node
-# records it. So the gradient is silently that of the old value:
+# records it. So this gradient ignores the write:
 
 x.grad = None
 scores = x * 2
@@ -439,7 +439,30 @@ for write in (lambda y: y.detach()[:1].zero_(), lambda y: y.data[:1].zero_()):
     ).T  # a view gets another node, and the gradient is that of the old value too
     write(turned)
     assert torch.autograd.grad(turned.sum(), x)[0].tolist() == [2, 2, 2]
+
+
+def under_no_grad(y):
+    with torch.no_grad():
+        y[0] = 5.0
+
+
+raised = []
+for write in (under_no_grad, lambda y: y.detach()[:1].fill_(5)):
+    saved = x.exp()
+    write(saved)
+    try:
+        saved.sum().backward()
+    except RuntimeError as error:
+        raised.append("modified by an inplace operation" in str(error))
+assert raised == [True, True]
+saved = x.exp()
+saved.data[0] = 5.0
+assert torch.autograd.grad(saved.sum(), x)[0][0] == 5  # neither 0 nor exp(1)
 # sphinx_gallery_end_ignore
+
+# %%
+# If a node saved the tensor, as for ``x.exp()``, the first two raise *modified by an inplace operation*. With ``.data``,
+# backward uses the new number.
 
 # %%
 # Exercise

@@ -71,6 +71,283 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # ``w2`` gets no gradient. Its value is still a factor in the gradient of ``w1``, so backward goes through the frozen layer.
 
 # %%
+# Freeze a part of an embedding
+# -----------------------------
+# ``requires_grad`` belongs to the whole tensor, not to some of its rows. A common workaround sets the gradient of the frozen
+# rows to zero. But weight decay, which is on by default in ``AdamW``, shrinks them anyway:
+
+mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
+
+for make in (torch.optim.Adam, torch.optim.AdamW):
+    table = nn.Embedding(4, 2)
+    table.weight.register_hook(lambda grad: grad * mask)
+    before = table.weight.detach().clone()
+    table(torch.tensor([0, 3])).sum().backward()
+    make(table.parameters()).step()
+    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
+
+# sphinx_gallery_start_ignore
+assert (table.weight != before).any(1).all()
+_table = nn.Embedding(4, 2)
+_table.weight.register_hook(lambda grad: grad * mask)
+_before = _table.weight.detach().clone()
+_table(torch.tensor([0, 3])).sum().backward()
+torch.optim.Adam(_table.parameters()).step()
+assert (_table.weight != _before).any(1).tolist() == [False, False, False, True]
+# momentum from before: row 0 has learned, and moves without a gradient
+_table = nn.Embedding(4, 2)
+_optimizer = torch.optim.Adam(_table.parameters())
+for _step in range(2):
+    _before = _table.weight.detach().clone()
+    _optimizer.zero_grad()
+    _table(torch.tensor([0, 3])).sum().backward()
+    if _step == 1:
+        _table.weight.grad *= mask
+    _optimizer.step()
+assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. So give the optimizer only what
+# may change: copy the old rows into a buffer, and make the new ones a parameter.
+
+
+class PartlyFrozen(nn.Module):
+    def __init__(self, old, new):
+        super().__init__()
+        self.register_buffer("old", old.detach().clone())
+        self.new = nn.Parameter(new)
+
+    def forward(self, ids):
+        return nn.functional.embedding(ids, torch.cat([self.old, self.new]))
+
+
+table = PartlyFrozen(old=torch.ones(3, 2), new=torch.zeros(1, 2))
+table(torch.tensor([0, 3])).sum().backward()
+torch.optim.AdamW(table.parameters()).step()
+print("old:", table.old[0], "  new:", table.new[0].detach())
+
+# sphinx_gallery_start_ignore
+assert table.old.eq(1).all() and table.new.ne(0).all()
+_whole = nn.Embedding(4, 2)
+_part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
+for _ in range(2):
+    _part(torch.tensor([0, 3])).sum().backward()
+assert _whole.weight.grad is None and not _part.old.requires_grad
+_kept = _part.old.clone()
+nn.init.zeros_(_whole.weight)  # an optimizer may still move the old table
+assert torch.equal(_part.old, _kept) and _kept.any()
+assert _part.old.untyped_storage().nbytes() == _kept.nbytes
+assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **Batch normalization that still moves.** Its weight and bias are parameters, but its running statistics are buffers. A
+# forward pass in ``train()`` updates them.
+#
+# .. how-measured:: This code takes one training step with each combination and compares the values before and after.
+
+import pandas as pd
+
+
+def batch_norm_step(training, frozen):
+    torch.manual_seed(0)
+    norm = nn.BatchNorm1d(3).train(training).requires_grad_(not frozen)
+    before = {name: value.clone() for name, value in norm.state_dict().items()}
+    scale = torch.tensor(1.0, requires_grad=True)  # something to learn in any case
+    (scale * norm(torch.randn(16, 3) + 1)).square().sum().backward()
+    torch.optim.SGD(norm.parameters(), lr=0.1).step()
+    after = norm.state_dict()
+    names = ["weight", "bias", "running_mean", "running_var"]
+    return {n: "same" if torch.equal(before[n], after[n]) else "moves" for n in names}
+
+
+def tabulate_batch_norm_steps():
+    rows = {
+        "train()": batch_norm_step(training=True, frozen=False),
+        "train(), requires_grad_(False)": batch_norm_step(training=True, frozen=True),
+        "eval()": batch_norm_step(training=False, frozen=False),
+        "eval(), requires_grad_(False)": batch_norm_step(training=False, frozen=True),
+    }
+    return pd.DataFrame(rows).T.rename_axis(columns="batch normalization in")
+
+
+# %%
+# What moves in one training step:
+
+# sphinx_gallery_start_ignore
+table = tabulate_batch_norm_steps()
+assert (table == "moves").to_numpy().tolist() == [
+    [True, True, True, True],
+    [False, False, True, True],
+    [True, True, False, False],
+    [False, False, False, False],
+]
+# sphinx_gallery_end_ignore
+tabulate_batch_norm_steps()
+
+# %%
+# So you need both. But the next ``model.train()`` also puts the body back into training. Therefore override ``train``:
+
+
+class FineTuned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+        self.body.requires_grad_(False).eval()
+        self.head = nn.Linear(4, 2)
+
+    def train(self, mode=True):
+        super().train(mode)
+        self.body.eval()
+        return self
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+model = FineTuned().train()
+print("head:", model.head.training, "  body:", model.body[1].training)
+
+# sphinx_gallery_start_ignore
+assert model.head.training and not model.body[1].training
+assert not FineTuned().body[1].training and FineTuned().head.training
+_outer = nn.Sequential(FineTuned()).eval().train()
+assert _outer[0].head.training and not _outer[0].body[1].training
+_before = {name: value.clone() for name, value in model.body.state_dict().items()}
+model(torch.randn(8, 3)).sum().backward()
+torch.optim.AdamW(model.parameters()).step()
+assert all(
+    torch.equal(_before[name], value) for name, value in model.body.state_dict().items()
+)
+assert model.head.weight.grad is not None
+_plain = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
+_plain[0].eval()
+assert not _plain[0].training and _plain.train()[0].training
+# sphinx_gallery_end_ignore
+
+# %%
+# **A gradient that was left behind.** The optimizers below skip a parameter whose ``.grad`` is ``None``. So it
+# matters what ``.grad`` is when you freeze in the middle of training.
+#
+# .. how-measured:: This code takes a step, treats .grad in one of three ways, freezes the first layer and takes another step.
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "SGD, weight decay": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
+}
+CLEARED = {
+    ".grad left as it is": lambda optimizer: None,
+    "zero_grad(set_to_none=False)": lambda optimizer: optimizer.zero_grad(False),
+    "zero_grad()": lambda optimizer: optimizer.zero_grad(),
+}
+
+
+def moves(make, clear):
+    net = network()
+    optimizer = make(net.parameters())
+    x = torch.ones(64, 20)
+
+    def closure():
+        loss = net(x).square().sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    clear(optimizer)
+    net[0].requires_grad_(False)
+    before = net[0].weight.clone()
+    optimizer.step(closure)
+    return "same" if torch.equal(before, net[0].weight) else "moves"
+
+
+def tabulate_moves():
+    columns = {
+        how: {name: moves(make, clear) for name, make in OPTIMIZERS.items()}
+        for how, clear in CLEARED.items()
+    }
+    return pd.DataFrame(columns).rename_axis(columns="before freezing")
+
+
+# %%
+# Does the weight move in the step after it was frozen?
+
+# sphinx_gallery_start_ignore
+moved = tabulate_moves()
+assert set(moved[".grad left as it is"]) == {"moves"}
+assert moved["zero_grad(set_to_none=False)"].tolist() == ["same"] + ["moves"] * 4
+assert set(moved["zero_grad()"]) == {"same"}
+# a gradient that was left is used again in each later step
+_net = network()
+_optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
+_net(torch.ones(64, 20)).sum().backward()
+_net[0].requires_grad_(False)
+_weights = []
+for _ in range(4):
+    _weights.append(_net[0].weight.clone())
+    _net(torch.ones(64, 20)).sum().backward()
+    _optimizer.step()
+_steps = torch.stack(_weights).detach().diff(dim=0)
+assert all(torch.allclose(s, _steps[0], atol=1e-5) and s.any() for s in _steps)
+_optimizer.zero_grad()  # after freezing
+_net(torch.ones(64, 20)).sum().backward()
+_before = _net[0].weight.clone()
+_optimizer.step()
+assert torch.equal(_before, _net[0].weight)
+# sphinx_gallery_end_ignore
+tabulate_moves()
+
+# %%
+# Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
+# already. See :ref:`why None and zero differ <sphx_glr_gallery_differentiation_accumulation.py>`.
+#
+# **no_grad() around the frozen layer.** It cuts the graph in two, so layers before the block get no gradient either:
+
+first, middle, last = nn.Linear(20, 30), nn.Linear(30, 30), nn.Linear(30, 5)
+hidden = first(torch.randn(64, 20))
+with torch.no_grad():
+    hidden = middle(hidden)
+last(hidden).sum().backward()
+print("first:", first.weight.grad, "  last:", last.weight.grad.shape)
+
+# sphinx_gallery_start_ignore
+assert first.weight.grad is middle.weight.grad is None is not last.weight.grad
+# sphinx_gallery_end_ignore
+
+# %%
+# **An attribute in place of the method.** On a module, the assignment only makes a new attribute. Use the method, which ends in
+# an underscore:
+
+layer = nn.Linear(2, 2)
+layer.requires_grad = False
+print("layer.requires_grad = False: ", layer.weight.requires_grad)
+layer = nn.Linear(2, 2).requires_grad_(False)
+print("layer.requires_grad_(False): ", layer.weight.requires_grad)
+
+# sphinx_gallery_start_ignore
+assert not layer.weight.requires_grad
+_layer = nn.Linear(2, 2)
+_layer.requires_grad = False
+assert _layer.weight.requires_grad and not hasattr(nn.Linear(2, 2), "requires_grad")
+# sphinx_gallery_end_ignore
+
+# %%
+# **Freezing after DDP was made.** ``DistributedDataParallel`` waits for and averages the gradients of the parameters that
+# required grad when it was made. So freeze first, then wrap. After you unfreeze, wrap again. See :ref:`the page on this error
+# <sphx_glr_gallery_errors_ddp_finished_reduction.py>`.
+
+# %%
 # Which frozen layers keep their input
 # ------------------------------------
 # If something before the frozen layer learns, freezing often saves no memory for activations: 8 of the 12 layers below keep as
@@ -78,7 +355,6 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 #
 # .. how-measured:: A hook notes each tensor that is saved for backward; parameters and buffers are not counted.
 
-import pandas as pd
 from torch.autograd.graph import saved_tensors_hooks
 
 
@@ -228,77 +504,6 @@ tabulate_saved_bytes()
 # :ref:`checkpointing <sphx_glr_gallery_memory_checkpointing.py>` saves memory.
 
 # %%
-# Freeze a part of an embedding
-# -----------------------------
-# ``requires_grad`` belongs to the whole tensor, not to some of its rows. A common workaround sets the gradient of the frozen
-# rows to zero. But weight decay, which is on by default in ``AdamW``, shrinks them anyway:
-
-mask = torch.tensor([[0.0], [0.0], [0.0], [1.0]])  # train row 3 only
-
-for make in (torch.optim.Adam, torch.optim.AdamW):
-    table = nn.Embedding(4, 2)
-    table.weight.register_hook(lambda grad: grad * mask)
-    before = table.weight.detach().clone()
-    table(torch.tensor([0, 3])).sum().backward()
-    make(table.parameters()).step()
-    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
-
-# sphinx_gallery_start_ignore
-assert (table.weight != before).any(1).all()
-_table = nn.Embedding(4, 2)
-_table.weight.register_hook(lambda grad: grad * mask)
-_before = _table.weight.detach().clone()
-_table(torch.tensor([0, 3])).sum().backward()
-torch.optim.Adam(_table.parameters()).step()
-assert (_table.weight != _before).any(1).tolist() == [False, False, False, True]
-# momentum from before: row 0 has learned, and moves without a gradient
-_table = nn.Embedding(4, 2)
-_optimizer = torch.optim.Adam(_table.parameters())
-for _step in range(2):
-    _before = _table.weight.detach().clone()
-    _optimizer.zero_grad()
-    _table(torch.tensor([0, 3])).sum().backward()
-    if _step == 1:
-        _table.weight.grad *= mask
-    _optimizer.step()
-assert (_table.weight != _before).any(1).tolist() == [True, False, False, True]
-# sphinx_gallery_end_ignore
-
-# %%
-# ``Adam`` moves them too if they have learned before, because it remembers earlier gradients. So give the optimizer only what
-# may change: copy the old rows into a buffer, and make the new ones a parameter.
-
-
-class PartlyFrozen(nn.Module):
-    def __init__(self, old, new):
-        super().__init__()
-        self.register_buffer("old", old.detach().clone())
-        self.new = nn.Parameter(new)
-
-    def forward(self, ids):
-        return nn.functional.embedding(ids, torch.cat([self.old, self.new]))
-
-
-table = PartlyFrozen(old=torch.ones(3, 2), new=torch.zeros(1, 2))
-table(torch.tensor([0, 3])).sum().backward()
-torch.optim.AdamW(table.parameters()).step()
-print("old:", table.old[0], "  new:", table.new[0].detach())
-
-# sphinx_gallery_start_ignore
-assert table.old.eq(1).all() and table.new.ne(0).all()
-_whole = nn.Embedding(4, 2)
-_part = PartlyFrozen(_whole.weight[:3], torch.zeros(1, 2))
-for _ in range(2):
-    _part(torch.tensor([0, 3])).sum().backward()
-assert _whole.weight.grad is None and not _part.old.requires_grad
-_kept = _part.old.clone()
-nn.init.zeros_(_whole.weight)  # an optimizer may still move the old table
-assert torch.equal(_part.old, _kept) and _kept.any()
-assert _part.old.untyped_storage().nbytes() == _kept.nbytes
-assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
 # LoRA: a small trained part beside a frozen layer
 # ------------------------------------------------
 # LoRA freezes the layer and trains two thin matrices beside it. ``B`` starts at zero, so at first the output is that of the
@@ -345,210 +550,6 @@ assert measure_saved(_unfrozen, x) == (64 * 256 * 4, True)
 # %%
 # You save gradients and optimizer state, because 2,048 numbers learn instead of 65,536. But ``A`` needs the input for its
 # gradient, so the graph keeps the input again.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Batch normalization that still moves.** Its weight and bias are parameters, but its running statistics are buffers. A
-# forward pass in ``train()`` updates them.
-#
-# .. how-measured:: This code takes one training step with each combination and compares the values before and after.
-
-
-def batch_norm_step(training, frozen):
-    torch.manual_seed(0)
-    norm = nn.BatchNorm1d(3).train(training).requires_grad_(not frozen)
-    before = {name: value.clone() for name, value in norm.state_dict().items()}
-    scale = torch.tensor(1.0, requires_grad=True)  # something to learn in any case
-    (scale * norm(torch.randn(16, 3) + 1)).square().sum().backward()
-    torch.optim.SGD(norm.parameters(), lr=0.1).step()
-    after = norm.state_dict()
-    names = ["weight", "bias", "running_mean", "running_var"]
-    return {n: "same" if torch.equal(before[n], after[n]) else "moves" for n in names}
-
-
-def tabulate_batch_norm_steps():
-    rows = {
-        "train()": batch_norm_step(training=True, frozen=False),
-        "train(), requires_grad_(False)": batch_norm_step(training=True, frozen=True),
-        "eval()": batch_norm_step(training=False, frozen=False),
-        "eval(), requires_grad_(False)": batch_norm_step(training=False, frozen=True),
-    }
-    return pd.DataFrame(rows).T.rename_axis(columns="batch normalization in")
-
-
-# %%
-# What moves in one training step:
-
-# sphinx_gallery_start_ignore
-table = tabulate_batch_norm_steps()
-assert (table == "moves").to_numpy().tolist() == [
-    [True, True, True, True],
-    [False, False, True, True],
-    [True, True, False, False],
-    [False, False, False, False],
-]
-# sphinx_gallery_end_ignore
-tabulate_batch_norm_steps()
-
-# %%
-# So you need both. But the next ``model.train()`` also puts the body back into training. Therefore override ``train``:
-
-
-class FineTuned(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
-        self.body.requires_grad_(False).eval()
-        self.head = nn.Linear(4, 2)
-
-    def train(self, mode=True):
-        super().train(mode)
-        self.body.eval()
-        return self
-
-    def forward(self, x):
-        return self.head(self.body(x))
-
-
-model = FineTuned().train()
-print("head:", model.head.training, "  body:", model.body[1].training)
-
-# sphinx_gallery_start_ignore
-assert model.head.training and not model.body[1].training
-assert not FineTuned().body[1].training and FineTuned().head.training
-_outer = nn.Sequential(FineTuned()).eval().train()
-assert _outer[0].head.training and not _outer[0].body[1].training
-_before = {name: value.clone() for name, value in model.body.state_dict().items()}
-model(torch.randn(8, 3)).sum().backward()
-torch.optim.AdamW(model.parameters()).step()
-assert all(
-    torch.equal(_before[name], value) for name, value in model.body.state_dict().items()
-)
-assert model.head.weight.grad is not None
-_plain = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 2))
-_plain[0].eval()
-assert not _plain[0].training and _plain.train()[0].training
-# sphinx_gallery_end_ignore
-
-# %%
-# **A gradient that was left behind.** The optimizers below skip a parameter whose ``.grad`` is ``None``. They do not ask for
-# its ``requires_grad``. So it matters what ``.grad`` is when you freeze in the middle of training.
-#
-# .. how-measured:: This code takes a step, treats .grad in one of three ways, freezes the first layer and takes another step.
-
-
-def network():
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
-
-
-OPTIMIZERS = {
-    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
-    "SGD, momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
-    "SGD, weight decay": lambda p: torch.optim.SGD(p, lr=0.1, weight_decay=0.1),
-    "Adam": lambda p: torch.optim.Adam(p, lr=0.1),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
-}
-CLEARED = {
-    ".grad left as it is": lambda optimizer: None,
-    "zero_grad(set_to_none=False)": lambda optimizer: optimizer.zero_grad(False),
-    "zero_grad()": lambda optimizer: optimizer.zero_grad(),
-}
-
-
-def moves(make, clear):
-    net = network()
-    optimizer = make(net.parameters())
-    x = torch.ones(64, 20)
-
-    def closure():
-        loss = net(x).square().sum()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-    clear(optimizer)
-    net[0].requires_grad_(False)
-    before = net[0].weight.clone()
-    optimizer.step(closure)
-    return "same" if torch.equal(before, net[0].weight) else "moves"
-
-
-def tabulate_moves():
-    columns = {
-        how: {name: moves(make, clear) for name, make in OPTIMIZERS.items()}
-        for how, clear in CLEARED.items()
-    }
-    return pd.DataFrame(columns).rename_axis(columns="before freezing")
-
-
-# %%
-# Does the weight move in the step after it was frozen?
-
-# sphinx_gallery_start_ignore
-moved = tabulate_moves()
-assert set(moved[".grad left as it is"]) == {"moves"}
-assert moved["zero_grad(set_to_none=False)"].tolist() == ["same"] + ["moves"] * 4
-assert set(moved["zero_grad()"]) == {"same"}
-# a gradient that was left is used again in each later step
-_net = network()
-_optimizer = torch.optim.SGD(_net.parameters(), lr=0.1)
-_net(torch.ones(64, 20)).sum().backward()
-_net[0].requires_grad_(False)
-_weights = []
-for _ in range(4):
-    _weights.append(_net[0].weight.clone())
-    _net(torch.ones(64, 20)).sum().backward()
-    _optimizer.step()
-_steps = torch.stack(_weights).detach().diff(dim=0)
-assert all(torch.allclose(s, _steps[0], atol=1e-5) and s.any() for s in _steps)
-_optimizer.zero_grad()  # after freezing
-_net(torch.ones(64, 20)).sum().backward()
-_before = _net[0].weight.clone()
-_optimizer.step()
-assert torch.equal(_before, _net[0].weight)
-# sphinx_gallery_end_ignore
-tabulate_moves()
-
-# %%
-# Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
-# already. See :ref:`why None and zero differ <sphx_glr_gallery_differentiation_accumulation.py>`.
-#
-# **no_grad() around the frozen layer.** It cuts the graph in two, so layers before the block get no gradient either:
-
-first, middle, last = nn.Linear(20, 30), nn.Linear(30, 30), nn.Linear(30, 5)
-hidden = first(torch.randn(64, 20))
-with torch.no_grad():
-    hidden = middle(hidden)
-last(hidden).sum().backward()
-print("first:", first.weight.grad, "  last:", last.weight.grad.shape)
-
-# sphinx_gallery_start_ignore
-assert first.weight.grad is middle.weight.grad is None is not last.weight.grad
-# sphinx_gallery_end_ignore
-
-# %%
-# **An attribute in place of the method.** On a module, the assignment only makes a new attribute. Use the method, which ends in
-# an underscore:
-
-layer = nn.Linear(2, 2)
-layer.requires_grad = False
-print("layer.requires_grad = False: ", layer.weight.requires_grad)
-layer = nn.Linear(2, 2).requires_grad_(False)
-print("layer.requires_grad_(False): ", layer.weight.requires_grad)
-
-# sphinx_gallery_start_ignore
-assert not layer.weight.requires_grad
-_layer = nn.Linear(2, 2)
-_layer.requires_grad = False
-assert _layer.weight.requires_grad and not hasattr(nn.Linear(2, 2), "requires_grad")
-# sphinx_gallery_end_ignore
-
-# %%
-# **Freezing after DDP was made.** ``DistributedDataParallel`` waits for the gradient of each parameter that required grad when
-# it was made. So freeze first, then wrap. See :ref:`the page on this error
-# <sphx_glr_gallery_errors_ddp_finished_reduction.py>`.
 
 # %%
 # Exercise

@@ -137,8 +137,21 @@ assert list(_saved) == ["model", "optimizer"]
 # sphinx_gallery_end_ignore
 
 # %%
-# With shuffling or dropout, the numbers of a resumed run differ. For the same numbers, save between two epochs, and save
-# :ref:`the states of the generators <sphx_glr_gallery_training_reproducibility.py>` as well.
+# With shuffling or dropout, the numbers of a resumed run differ: see :ref:`the states of the generators
+# <sphx_glr_gallery_training_reproducibility.py>`. Load the file anew for each run, because the optimizer changes the loaded
+# tensors.
+
+# sphinx_gallery_start_ignore
+_loaded = torch.load(path)
+_runs = []
+for _ in range(2):  # one loaded dictionary, resumed twice
+    _model, _optimizer = start(seed=1)
+    _model.load_state_dict(_loaded["model"])
+    _optimizer.load_state_dict(_loaded["optimizer"])
+    _runs.append(train(_model, _optimizer, 5))
+assert _runs[0] == uninterrupted[:5] != _runs[1]
+assert _loaded["optimizer"]["state"][0]["step"] == 310
+# sphinx_gallery_end_ignore
 
 # %%
 # Why the loss jumps without the optimizer
@@ -184,6 +197,67 @@ assert _on != _again
 
 # %%
 # Plain SGD has no such averages. With momentum, it needs its state.
+
+# %%
+# The whole loop
+# --------------
+# If the program ends while it writes, the file is broken. So write a second file, and let it replace the first:
+
+
+def fit(path, epochs):
+    model, optimizer = start(seed=0)
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+    first = 0
+    if os.path.exists(path):
+        saved = torch.load(path, map_location="cpu")
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        scheduler.load_state_dict(saved["scheduler"])
+        first = saved["epoch"]
+    for epoch in range(first, epochs):
+        losses = train(model, optimizer, steps=20)
+        scheduler.step()
+        print(f"epoch {epoch}: loss {losses[-1]:.3f}")
+        state = {
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "epoch": epoch + 1,
+        }
+        torch.save(state, path + ".tmp")
+        os.replace(path + ".tmp", path)
+    return model
+
+
+fit(folder.name + "/fit.pt", epochs=2)
+print("started again:")
+model = fit(folder.name + "/fit.pt", epochs=4)
+
+# sphinx_gallery_start_ignore
+import contextlib
+
+assert sorted(os.listdir(folder.name)) == ["checkpoint.pt", "fit.pt"]
+with contextlib.redirect_stdout(None):
+    _straight = fit(folder.name + "/straight.pt", epochs=4)
+for _one, _two in zip(model.parameters(), _straight.parameters(), strict=True):
+    assert torch.equal(_one, _two)
+_last, _other = (torch.load(f"{folder.name}/{n}.pt") for n in ("fit", "straight"))
+assert _last["optimizer"]["param_groups"] == _other["optimizer"]["param_groups"]
+assert _last["scheduler"] == _other["scheduler"] and _last["epoch"] == 4
+assert abs(_last["optimizer"]["param_groups"][0]["lr"] - 0.01 * 0.9**4) < 1e-12
+with open(path, "rb") as _file:
+    _whole = _file.read()
+for _part in (len(_whole) // 2, 9 * len(_whole) // 10):
+    with open(path, "wb") as _file:
+        _file.write(_whole[:_part])
+    try:
+        torch.load(path)
+    except (RuntimeError, OSError):
+        continue
+    raise AssertionError
+with open(path, "wb") as _file:
+    _file.write(_whole)
+# sphinx_gallery_end_ignore
 
 # %%
 # What is in the file, and what is not
@@ -283,8 +357,7 @@ tabulate_what_comes_back().rename_axis(columns="the loaded model has")
 # %%
 # - ``load_state_dict`` copies the numbers into the model that you built, with that model's dtype and device. So freeze layers,
 #   call ``eval()`` and register hooks again after you load.
-# - The optimizer's state belongs to places in a list, not to names. So build the optimizer with the parameters in the same
-#   order.
+# - The optimizer stores its state by position, not by name. So build it with the same parameters in the same order.
 # - The whole model needs ``weights_only=False``, which can run code from the file: see
 #   :ref:`sphx_glr_gallery_errors_weights_only_load_failed.py`. After you rename or move a class, the file no longer loads.
 #   Prefer the state.
@@ -347,28 +420,6 @@ assert _optimizer.param_groups[0]["lr"] != 0.002
 
 # %%
 # A scheduler can overwrite your number: see :ref:`resuming a schedule <sphx_glr_gallery_training_learning_rate_schedules.py>`.
-#
-# **The program ends while it writes,** and the only checkpoint is broken. Write a second file, then let it replace the first.
-# If the program ends in between, ``path`` still has the old checkpoint:
-
-torch.save(state, path + ".tmp")
-os.replace(path + ".tmp", path)
-
-# sphinx_gallery_start_ignore
-assert os.listdir(folder.name) == ["checkpoint.pt"] and len(torch.load(path)) == 2
-with open(path, "rb") as _file:
-    _whole = _file.read()
-for _part in (len(_whole) // 2, 9 * len(_whole) // 10):
-    with open(path, "wb") as _file:
-        _file.write(_whole[:_part])
-    try:
-        torch.load(path)
-    except (RuntimeError, OSError):
-        continue
-    raise AssertionError
-with open(path, "wb") as _file:
-    _file.write(_whole)
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
