@@ -359,7 +359,7 @@ def make_calculator(script: str, name: str) -> str:
     choices = {ast.unparse(node.slice): node.value for node in ast.walk(function) if isinstance(node, ast.Subscript)}
     fields = ""
     for key, usual in zip((one.arg for one in function.args.args), names[name].__defaults__, strict=True):
-        field = f'<input type="number" name="{key}" value="{usual}" min="1">'
+        field = f'<input type="number" name="{key}" value="{usual}" min="1" required>'
         if key in choices:
             known = eval(ast.unparse(choices[key]), names)
             options = "".join(f"<option{' selected' * (one == usual)}>{escape(one)}</option>" for one in known)
@@ -368,8 +368,8 @@ def make_calculator(script: str, name: str) -> str:
     *parts, (last, most) = ((escape(part), f"{found / 2**30:.2f}") for part, found in names[name]().items())
     rows = "".join(f'<tr><th scope="row">{part}</th><td>{found}</td></tr>' for part, found in parts)
     return (
-        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><table class="docutils"><tbody>{rows}'
-        f'</tbody></table><p><strong>{last}: <output aria-live="polite">{most}</output> GiB</strong></p>{data}</form>'
+        f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><p><strong>{last}: '
+        f'<output aria-live="polite">{most}</output> GiB</strong></p><table class="docutils"><tbody>{rows}</tbody></table>{data}</form>'
     )
 
 

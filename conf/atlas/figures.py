@@ -277,7 +277,6 @@ def inline_plot(drawing: str, name: str, alt: str) -> str:
     :raises xml.etree.ElementTree.ParseError: if ``drawing`` is no XML.
     """
     root = ElementTree.fromstring(drawing)
-    panels = sum(element.get("id", "").startswith("axes_") for element in root.iter())
     _keep_what_is_drawn(root)
     _rename_ids(root, name)
     for element in root.iter():
@@ -290,7 +289,7 @@ def inline_plot(drawing: str, name: str, alt: str) -> str:
     has_bitmap = root.find(f".//{_SVG}image") is not None
     root.attrib |= {
         "id": name,
-        "class": " ".join(["plot", *["plot-on-paper"] * has_bitmap, *["plot-panels"] * (panels > 1)]),
+        "class": "plot plot-on-paper" if has_bitmap else "plot",
         "role": "img",
         "aria-label": alt,
         "style": f"width: {width:.0f}px",

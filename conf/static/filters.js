@@ -32,6 +32,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     for (const entry of entries) {
       entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
       for (const part of entry.parts) part.hidden = !entry.left;
+      if (sortWords !== undefined) entry.item.style.order = entry.words[0] === words.at(-1) ? -1 : "";
     }
     for (const { group, inside } of parents) {
       group.hidden = !inside.some(({ left }) => left);

@@ -7,6 +7,7 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
    ! single: save_for_backward can only save input or output tensors
    ! single: number or shape needed in backward of a custom Function
    ! single: list of tensors saved in a custom Function
+   single: saved_tensors; in a custom backward
 
 .. in-short::
 

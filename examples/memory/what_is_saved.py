@@ -12,6 +12,7 @@ Saved tensors: what autograd keeps for backward
 .. index::
    single: saved tensors; memory of an operation
    single: ReLU; memory with inplace=True
+   single: ReLU; its output is stored for backward
 """
 
 # %%

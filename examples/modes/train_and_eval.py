@@ -5,6 +5,7 @@ model.train() and model.eval(): what they change
 .. index::
    single: other results in training and in evaluation
    single: validation gives other numbers on each run
+   single: functional dropout; a different output on every run
 
 .. in-short::
 

@@ -212,11 +212,10 @@ def test_two_drawings_share_no_id_and_all_references_hold(line: str) -> None:
         assert used and used == own
 
 
-def test_a_bitmap_keeps_its_paper_and_panels_their_width(line: str) -> None:
+def test_a_bitmap_keeps_its_paper(line: str) -> None:
     bitmap = draw_plot(lambda axes: axes.imshow([[0, 1], [1, 0]]))
     assert "plot-on-paper" in put_on_page(bitmap)["class"]
     assert re.search(r'<image href="data:image/png;base64,\S*"', draw_plot_picture(bitmap))
-    assert "plot-panels" in put_on_page(draw_plot(lambda axes: axes.plot([1]), panels=2))["class"]
     assert put_on_page(line)["class"] == ["plot"]
 
 
