@@ -2,9 +2,9 @@
 
 To find a text's contrast takes axe some milliseconds, and a page has thousands of texts: a name in code, a cell of a table.
 What axe needs to know for it is the text's *look*: its color and size, and all that is painted behind and over it. Texts of
-one look get one verdict, so three of each are asked for, whatever page they are on. A look counts where axe let it pass, or where
-its rule is for something else. What fails, or what axe cannot tell, is asked for again on each page, so no verdict depends on
-which page came first.
+one look get one verdict, so three of each are asked for, whatever page they are on. A look counts where axe let it pass, or
+where its rule is for something else. What fails, or what axe cannot tell, is asked for again on each page, so no verdict
+depends on which page came first.
 """
 
 from __future__ import annotations
