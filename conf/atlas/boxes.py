@@ -369,8 +369,8 @@ def make_calculator(script: str, name: str) -> str:
     rows = "".join(f'<tr><th scope="row">{part}</th><td>{found}</td></tr>' for part, found in parts)
     return (
         f'<form class="calculator no-search"><fieldset disabled>{fields}</fieldset><p><strong>{last}: '
-        f'<output aria-live="polite">{most}</output> GiB</strong></p><table class="docutils"><tbody>{rows}'
-        f"</tbody></table>{data}</form>"
+        f'<output aria-live="polite">{most}</output> GiB</strong></p><table class="docutils">'
+        f"<colgroup><col><col></colgroup><tbody>{rows}</tbody></table>{data}</form>"
     )
 
 

@@ -516,4 +516,5 @@ assert _small.grad.tolist() == [[4], [4], [4]]
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
 # - :doc:`Shape operations </reference/shapes>`: which operations share memory, and the strides of their results.
 # - In PyTorch's reference: `Default gradient layouts
-#   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__.
+#   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__; ``enforce_grad_layout_policy(False)`` lets
+#   ``.grad`` keep the strides that arrive.

@@ -130,7 +130,8 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 
 # %%
 # How to find the line
-# -------------------- Before the error comes a warning with the traceback of the *forward* call, which ends in ``distance =
+# --------------------
+# Before the error comes a warning with the traceback of the *forward* call, which ends in ``distance =
 # squared.sqrt()``. That is not always the line to fix:
 #
 # - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root returns an infinite gradient, and only the square turns it into

@@ -200,7 +200,8 @@ assert raised[1:] == ["'betas'", "'step'", "'momentum'"]
 
 # %%
 # What not to do
-# -------------- **Do not trust that it loads.** Below, two layers of one shape have changed places, and each weight goes on
+# --------------
+# **Do not trust that it loads.** Below, two layers of one shape have changed places, and each weight goes on
 # with the momentum of the other:
 
 first, second = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)

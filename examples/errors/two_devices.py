@@ -113,6 +113,10 @@ for _operator, _names in (
 #    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
 #      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``
 #
+# Why
+# ---
+# Most operations do not move their inputs.
+#
 # How to find the tensor
 # ----------------------
 # Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. A plain attribute stays

@@ -15,16 +15,14 @@ Tensor subclasses and TorchDispatchMode
 
 .. in-short::
 
-   Run the model inside a mode:
+   A ``TorchDispatchMode`` sees operations below autograd, in forward and in backward. A ``TorchFunctionMode`` sees Python
+   calls, such as ``F.linear``, above autograd, and ``backward()`` is one call. A tensor subclass sees such calls on its own
+   tensors. If a dispatch mode changes a result, autograd does not record the change. Run the model inside the mode:
 
    .. code-block:: python
 
       with Operations():  # your TorchDispatchMode
           model(x).sum().backward()
-
-   A ``TorchDispatchMode`` sees operations below autograd, in forward and in backward. A ``TorchFunctionMode`` sees Python
-   calls, such as ``F.linear``, above autograd, and ``backward()`` is one call. A tensor subclass sees such calls on its own
-   tensors. If a dispatch mode changes a result, autograd does not record the change.
 """
 
 # %%

@@ -533,4 +533,5 @@ assert count_flops(shifted) == count_flops(plain) and round(max(history)) == 10
 # - :ref:`sphx_glr_gallery_cuda_checkpoint_and_precision.py`, with autocast, counted and measured.
 # - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`.
 # - :ref:`sphx_glr_gallery_errors_ddp_finished_reduction.py`, for checkpoints in several processes.
-# - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.
+# - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__, also
+#   ``set_checkpoint_early_stop``.

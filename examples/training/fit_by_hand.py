@@ -156,7 +156,7 @@ def plot_fit_and_loss():
     left.plot(x, w.item() * x**2 + b.item(), color="#2563eb", label="fit")
     left.set(xlabel="x", ylabel="y", title="The points and the fit")
     left.legend()
-    right.semilogy(range(0, 800, 3), losses[::3], color="#2563eb")
+    right.semilogy(range(0, 800, 8), losses[::8], color="#2563eb")
     right.set(xlabel="step", ylabel="loss", title="The loss")
 
 
@@ -236,7 +236,8 @@ def plot_losses_for(rates):
     looks = zip(rates, ("--", ":", "-"), ("#c2410c", "#64748b", "#2563eb"), strict=True)
     for rate, style, color in looks:
         course, *_ = descend(rate)
-        ax.semilogy(course, style, color=color, label=f"lr {rate}")
+        steps = range(0, len(course), 4)
+        ax.semilogy(steps, course[::4], style, color=color, label=f"lr {rate}")
         print(f"lr {rate}: loss in step 99 {course[-1]:.3g}")
     ax.set(xlabel="step", ylabel="loss")
     ax.legend(loc="center right", bbox_to_anchor=(1, 0.6))

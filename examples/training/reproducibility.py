@@ -250,13 +250,12 @@ assert not torch.equal(*_weights)
 # A part with its own ``torch.Generator`` leaves the numbers of the others alone. Use one for the :ref:`order of the data
 # <sphx_glr_gallery_training_data_loading.py>`. ``nn.Dropout`` has no argument for a generator, so put code that should not
 # change its numbers, such as an evaluation that samples, into ``fork_rng``. It restores PyTorch's own generators, on the CPU
-# and the GPUs that you name, but not those of Python and NumPy:
+# and the GPUs that you name (``devices=[0]`` for the first), but not those of Python and NumPy:
 
 generator = torch.Generator().manual_seed(0)
 torch.manual_seed(0)
 torch.rand(3, generator=generator)
-gpus = range(torch.cuda.device_count())
-with torch.random.fork_rng(devices=gpus):  # the CPU is included
+with torch.random.fork_rng(devices=[]):  # the CPU is included
     torch.rand(1000)
 after = [round(number, 4) for number in torch.rand(4).tolist()]
 print("after both:", after)
@@ -267,12 +266,12 @@ import inspect
 assert after == draw_numbers(0)
 assert "generator" not in inspect.signature(nn.Dropout).parameters
 _random, _numpy = random.getstate(), np.random.get_state()[2]
-with torch.random.fork_rng(devices=gpus):
+with torch.random.fork_rng(devices=[]):
     random.random()
     np.random.rand()
 assert random.getstate() != _random and np.random.get_state()[2] != _numpy
 _state = generator.get_state()
-with torch.random.fork_rng(devices=gpus):
+with torch.random.fork_rng(devices=[]):
     torch.rand(3, generator=generator)
 assert not torch.equal(generator.get_state(), _state)
 _own = []
