@@ -175,8 +175,9 @@ def _list_kept(row: dict[str, Any]) -> Iterator[str]:
 
 def _judge_column(row: dict[str, Any], name: str) -> str:
     """The word of a cell, and below it for which samples it holds."""
-    word = "<strong>wrong</strong>" if row[name] == "wrong" else row[name] or "–"
-    return word + _make_note(row, name)
+    word = row[name] or "–"
+    mark = {"wrong": "strong", "raises": "b", "refused": "b", "no": "b"}.get(word)
+    return (f"<{mark}>{word}</{mark}>" if mark else word) + _make_note(row, name)
 
 
 def _make_note(row: dict[str, Any], name: str) -> str:

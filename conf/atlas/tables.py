@@ -56,7 +56,7 @@ def let_break(name: str) -> str:
     >>> let_break("linalg.lu_factor"), let_break("LogSoftmax")
     ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
     """
-    return re.sub(r"(?<=[._:(])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
+    return re.sub(r"(?<=[._:])(?=\w)|(?<=\w\()(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
 
 
 def mark_code(text: str) -> str:
