@@ -337,6 +337,8 @@ class Calculator(SphinxDirective):
             form = make_calculator(Path(self.env.srcdir, script).read_text(encoding="utf-8"), self.arguments[0])
         except SyntaxError as error:
             raise self.error(f"line {error.lineno}: {error.msg}") from None
+        except (ArithmeticError, LookupError, NameError) as error:
+            raise self.error(f"{self.arguments[0]}() raises {error!r}") from None
         return [nodes.raw("", form, format="html")]
 
 

@@ -50,6 +50,7 @@ POWER = "def size(a=1):\n    return {{'a': {}}}\n\n# %%\n# .. calculator:: {}\n\
 CALCULATORS = [
     example("power", POWER.format("a**2", "size"), "line 11: the browser cannot compute: a ** 2", "# .. calc"),
     example("statement", POWER.format("a}\n    {a", "size"), "line 12: the browser cannot compute: {a}", "# .. calc"),
+    example("infinite", POWER.format("a / 0", "size"), "size() raises ZeroDivisionError", "# .. calc"),
     example("no_function", POWER.format("a", "sizes"), "there must be a function sizes", "# .. calc"),
 ]
 
