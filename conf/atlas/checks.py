@@ -133,10 +133,12 @@ def find_unrun_doctests(document: nodes.document) -> Iterator[nodes.Element]:
                 yield block
     for quote in document.findall(nodes.block_quote):
         around = [quote.parent, quote.parent.parent]
-        if all(isinstance(node, nodes.block_quote) for node in around) and not isinstance(
-            around[-1].parent, nodes.block_quote
-        ):
+        if all(isinstance(node, nodes.block_quote) for node in around) and not _is_quoted(around[-1]):
             yield quote
+
+
+def _is_quoted(node: nodes.Element) -> bool:
+    return isinstance(node.parent, nodes.block_quote)
 
 
 def check_doctests(app: Sphinx, document: nodes.document) -> None:
