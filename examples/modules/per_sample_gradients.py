@@ -256,13 +256,22 @@ except RuntimeError as error:
 assert len(_refused) == 1
 _again = nn.Sequential(*[nn.Linear(2, 2)] * 2)
 _relu = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True), nn.Linear(2, 2))
+_norm = nn.Sequential(nn.Linear(2, 2, bias=False), nn.RMSNorm(2), nn.Linear(2, 2))
+_tied = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+_tied[2].weight = _tied[0].weight
 _refused.clear()
-for _net in (_again, _relu):
+for _way, _net in (
+    (inputs_and_slopes, _again),
+    (inputs_and_slopes, _relu),
+    (by_hooks, _norm),
+    (by_hooks, _tied),
+):
     try:
-        inputs_and_slopes(_net, points, labels)
+        _way(_net, points, labels)
     except AssertionError as error:
         _refused.append(str(error))
-assert _refused == ["a layer that runs twice", "inplace=True"]
+_other = ["shared, or not of an nn.Linear"] * 2
+assert _refused == ["a layer that runs twice", "inplace=True", *_other]
 assert not any(part._forward_hooks for net in (_again, _relu) for part in net.modules())
 _middle = nn.Linear(2, 2, bias=False)
 _right = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), _middle, nn.Tanh(), nn.Linear(2, 2))
@@ -270,16 +279,6 @@ _hooked, _looped = (way(_right, points, labels) for way in (by_hooks, by_loop))
 assert _hooked.keys() == _looped.keys()
 for _name in _hooked:
     torch.testing.assert_close(_hooked[_name], _looped[_name])
-_norm = nn.Sequential(nn.Linear(2, 2, bias=False), nn.RMSNorm(2), nn.Linear(2, 2))
-_tied = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
-_tied[2].weight = _tied[0].weight
-_refused.clear()
-for _net in (_norm, _tied):
-    try:
-        by_hooks(_net, points, labels)
-    except AssertionError as error:
-        _refused.append(str(error))
-assert _refused == ["shared, or not of an nn.Linear"] * 2
 torch.random.set_rng_state(_state)
 # sphinx_gallery_end_ignore
 
