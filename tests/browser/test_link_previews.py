@@ -64,8 +64,8 @@ def test_who_only_crosses_a_link_or_points_elsewhere_sees_nothing(tab: Page, vis
     tab.locator(".sidebar-tree a.reference.internal").first.hover()
     expect_nothing(tab)
     assert "link-previews.js" not in visit.files
-    tab.locator("article h1").hover()
-    tab.locator("article h1 .headerlink").hover()
+    tab.locator("article h2").hover()
+    tab.locator("article h2 .headerlink").hover()
     expect_nothing(tab)
 
 
