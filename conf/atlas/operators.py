@@ -92,15 +92,15 @@ HEADS = (
 JUDGED = ("output_changed", "input_changed", "second", "forward")
 #: What the filter can ask for: its words, and whether a row is one.
 KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
-    "nothing": ("keep nothing", lambda row: not row["saves"]),
-    "input": ("keep an input", lambda row: "input" in row["saves"]),
-    "output": ("keep the result", lambda row: "output" in row["saves"]),
-    "shares": ("share memory with an input", lambda row: row["shares"] != "never"),
-    "works": ("may be changed, result and input", lambda row: {row[name] for name in JUDGED[:2]} == {"works"}),
-    "wrong": ("are silently wrong somewhere", lambda row: "wrong" in (row[name] for name in JUDGED)),
-    "second": ("have no second derivative", lambda row: row["second"] == "no"),
-    "forward": ("have no forward mode", lambda row: row["forward"] == "no"),
-    "differ": ("differ between samples", lambda row: bool(row["notes"])),
+    "nothing": ("that keep nothing", lambda row: not row["saves"]),
+    "input": ("that keep an input", lambda row: "input" in row["saves"]),
+    "output": ("that keep the result", lambda row: "output" in row["saves"]),
+    "shares": ("that share memory with an input", lambda row: row["shares"] != "never"),
+    "works": ("that may be changed, result and input", lambda row: {row[name] for name in JUDGED[:2]} == {"works"}),
+    "wrong": ("that are silently wrong somewhere", lambda row: "wrong" in (row[name] for name in JUDGED)),
+    "second": ("that have no second derivative", lambda row: row["second"] == "no"),
+    "forward": ("that have no forward mode", lambda row: row["forward"] == "no"),
+    "differ": ("that differ between samples", lambda row: bool(row["notes"])),
 }
 
 
@@ -134,7 +134,7 @@ def make_operator_table(rows: list[dict[str, Any]], known: frozenset[str] = froz
     """
     said = {
         "name": "Name, sign or node",
-        "kind": "that",
+        "kind": "Show",
         "kinds": {"": "all operators", **{kind: words for kind, (words, _is_one) in KINDS.items()}},
         "count": "{shown} of {all}",
         "none": "No operator matches. You can paste a name from a traceback, such as MulBackward0.",

@@ -1,7 +1,7 @@
 """Long tables, and filters above them and above other long lists.
 
 A table of hundreds of rows is written as HTML: as nodes of Sphinx, its cells would take longer than all other pages. Without
-JavaScript it is whole. A filter stands above it, and a click on a head sorts it.
+JavaScript it is whole. With it, the first rows are shown, a filter stands above them, and a click on a head sorts them.
 
 ``.. page-filter:: KIND`` stands above many entries of a page, and leaves those of them that have the words a reader types.
 ``conf/static/filters.js`` does both. The forms stand in the page, so that nothing moves when it comes. Without scripts they are
@@ -46,6 +46,7 @@ def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said
         f'<output aria-live="polite">{said["count"].format(shown=rows, all=rows)}</output></form>'
         f'<div class="table-wrapper long-table {kind}" tabindex="0" role="region" aria-label="{label}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        '<button type="button" hidden></button>'
     )
     return nodes.raw("", text, format="html")
 
@@ -86,6 +87,11 @@ KINDS = {
         "groups": "article section section",
         "count": "{shown} of {all} names",
         "head-only": "",
+    },
+    "calls": {
+        "items": ".cell_output tbody tr",
+        "groups": "article section section",
+        "count": "{shown} of {all} calls",
     },
     "rows": {
         "items": "article section section section",

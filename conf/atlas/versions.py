@@ -162,7 +162,7 @@ def make_version_table(known: Changes) -> nodes.raw:
     changes = sorted(known.list_changes(), key=lambda change: (-order.index(change.since), kinds.index(change.kind)))
     said = {
         "name": "Name or word",
-        "kind": "that is about",
+        "kind": "About",
         "kinds": {"": "all changes", **KINDS},
         "count": "{shown} of {all}",
         "none": "No change matches.",

@@ -4,7 +4,7 @@ const isPhone = matchMedia("(max-width: 46em)").matches;
 for (const form of document.querySelectorAll("form.filter")) {
   const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
   const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
-  const tags = [...form.querySelectorAll("[type=checkbox]")];
+  const tags = [...form.querySelectorAll("[type=checkbox]")], long = form.nextElementSibling, all = long?.nextElementSibling;
   // An entry, and what belongs to it: of a term, all of its definition. Of a row the first two cells have its names.
   const partsOf = item => {
     const found = [item];
@@ -42,6 +42,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     const number = entries.filter(({ left }) => left).length;
     told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);
     if (reset) reset.hidden = !chosen.length;
+    if (sortWords !== undefined) Object.assign(all, { hidden: number < 31, textContent: `Show all ${number}` });
   };
   const fields = [...form.elements].filter(({ name }) => name);
   const keep = () => {
@@ -76,8 +77,9 @@ for (const form of document.querySelectorAll("form.filter")) {
     else field.value = address.get(field.name) ?? "";
   }
   show();
-  form.nextElementSibling?.classList.add("is-filtered"); // the groups that a phone closes were out of sight until now
+  long?.classList.add("is-filtered"); // the groups that a phone closes were out of sight until now
   if (sortWords === undefined) continue;
+  all.onclick = () => { long.classList.add("is-whole"); all.remove(); };
 
   // -- A second click on a head turns the order round, a third one brings back the build's ------------------------
   const table = document.querySelector(`${groups} table`), heads = [...table.querySelectorAll("thead th")], by = form.elements.sort;
@@ -105,6 +107,5 @@ for (const form of document.querySelectorAll("form.filter")) {
       keep();
     };
   }
-  if (!heads[Math.abs(by.value) - 1]) by.value = "";
-  if (by.value) sort();
+  if (heads[Math.abs(by.value) - 1]) sort(); else by.value = "";
 }

@@ -18,10 +18,11 @@ function listShifts() {
   });
 }
 
-// Folds are opened. Rows that Chromium lays out only near the window have estimated heights until then, which would let
+// Folds and long tables are opened. Rows that Chromium lays out only near the window have estimated heights until then, which would let
 // their links overlap those of other rows: all are laid out.
 function unfold() {
   findAll("details").forEach(fold => { fold.open = true });
+  findAll(".long-table + button").forEach(button => button.click());
   const late = findAll("*").filter(box => findStyle(box).contentVisibility === "auto");
   late.forEach(box => { box.style.contentVisibility = "visible" });
 }
