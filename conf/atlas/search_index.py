@@ -8,7 +8,7 @@ number of letters that both begin with, a digit of base 36.
 page to page, as a sign. ``levels`` has a digit for each page in ``found``, and behind it a sign for each sentence with the
 word, of those that people say who want the page: its symptoms and its questions, up to 100. Who says nearly the same wants it.
 
-The file grows with the pages: about 0.5 KiB each, compressed. At some thousand pages it should be cut by chapter.
+The file grows with the pages: at most 0.56 KiB each, compressed. At some thousand pages it should be cut by chapter.
 
 .. [1] S. Robertson, H. Zaragoza, M. Taylor: Simple BM25 extension to multiple weighted fields. CIKM 2004.
 """
