@@ -170,7 +170,7 @@ def _list_kept(row: dict[str, Any]) -> Iterator[str]:
     said = {"output": "the result", "new": "a new tensor"}
     for name in [*row["inputs"], *(name for name in said if name in row["saves"])]:
         words = said.get(name) or f"<code>{let_break(name)}</code>"
-        yield f"{words}{_make_note(row, f'keeps {name}')}"
+        yield f"{words}{_make_note(row, f'keeps {name}')}".replace("requires a gradient", "needs grad")
 
 
 def _judge_column(row: dict[str, Any], name: str) -> str:

@@ -76,11 +76,7 @@ def mark_code(text: str) -> str:
 #: ``groups``, one of what is hidden when no entry in it is left, and of folds that open when something is typed. ``count``, its
 #: words. With ``head-only`` it looks into the ``dt`` alone.
 KINDS = {
-    "symptoms": {
-        "items": ".symptoms li",
-        "groups": ".symptoms > details",
-        "count": "{shown} of {all} entries",
-    },
+    "symptoms": {"items": ".symptoms li", "groups": ".symptoms > details", "count": "{shown} of {all} entries"},
     "terms": {"items": "dl.glossary > dt", "groups": "", "count": "{shown} of {all} terms"},
     "names": {
         "items": "dl.names-used > dt",
@@ -88,11 +84,7 @@ KINDS = {
         "count": "{shown} of {all} names",
         "head-only": "",
     },
-    "calls": {
-        "items": ".cell_output tbody tr",
-        "groups": "article section section",
-        "count": "{shown} of {all} calls",
-    },
+    "calls": {"items": ".calls tbody tr", "groups": "section section", "count": "{shown} of {all} calls"},
     "rows": {
         "items": "article section section section",
         "groups": "article section section:has(section)",
@@ -115,11 +107,10 @@ class PageFilter(SphinxDirective):
 
 def make_filter_form(kind: str) -> nodes.raw:
     """The form of a filter."""
-    said = _write_data(KINDS[kind])
     label = f"Filter the {'list' if kind == 'symptoms' else kind}"
     text = (
-        f'<form class="filter page-filter no-search"{said}><label>{label} <input type="search" autocomplete="off"></label>'
-        '<output aria-live="polite"></output></form>'
+        f'<form class="filter page-filter no-search"{_write_data(KINDS[kind])}>'
+        f'<label>{label} <input type="search" autocomplete="off"></label><output aria-live="polite"></output></form>'
     )
     return nodes.raw("", text, format="html")
 

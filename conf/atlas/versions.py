@@ -21,6 +21,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from posixpath import commonprefix
 from typing import ClassVar
 
 from docutils import nodes
@@ -35,6 +36,7 @@ from .tables import let_break, make_long_table, mark_code
 
 #: Below docs/: what ``conf/measure/versions.py`` found, which says how it is to be read; and what a change means, by hand.
 DATA, EXPLAINED = Path("reference/versions.json"), Path("reference/versions.toml")
+_SIGNS = {1: "<mark>", 2: "</mark>", ord("\n"): "<br>"}
 #: Kinds of things, in the order of the page, and what the filter calls them. Rows of then-and-now and messages of examples were
 #: measured once.
 KINDS = {
@@ -167,13 +169,9 @@ def make_version_table(known: Changes) -> nodes.raw:
         "count": "{shown} of {all}",
         "none": "No change matches.",
     }
-    said["kinds"] |= {_mark_version(version): f"new in {version}" for version in reversed(order[1:])}
+    said["kinds"] |= {version: f"new in {version}" for version in reversed(order[1:])}
     heads = ("what", "between", "before", "since")
     return make_long_table("versions", "What changed", heads, "".join(_make_rows(changes)), said)
-
-
-def _mark_version(version: str) -> str:
-    return f"in-{version.replace('.', '-')}"
 
 
 def _make_rows(changes: list[Change]) -> Iterator[str]:
@@ -183,7 +181,7 @@ def _make_rows(changes: list[Change]) -> Iterator[str]:
         known = (above.text, above.link, above.since) if above else None
         again = ' class="repeats"' if change.text and known == (change.text, change.link, change.since) else ""
         yield (
-            f'<tr data-kinds="{change.kind} {_mark_version(change.since)}"{again}>'
+            f'<tr data-kinds="{change.kind} {change.since}"{again}>'
             f'<th scope="row">{_show_subject(change)}{_explain_change(change)}</th>'
             f"<td>{change.before} → {change.since}</td>"
             f'<td data-label="before">{was}</td><td data-label="since">{now}</td></tr>\n'
@@ -200,7 +198,7 @@ def _show_subject(change: Change) -> str:
         case "rows":
             return f'<a href="../then-and-now.html#{nodes.make_id(change.what)}">{mark_code(change.what)}</a>'
         case "messages":
-            return f'<a href="../gallery/{name}.html">{let_break(name.rpartition("/")[2])}</a>'
+            return f'<a href="../gallery/{name}.html">{name.rpartition("/")[2].replace("_", " ")}</a>'
     return "<br>".join(f"<code>{let_break(line)}</code>" for line in change.what.splitlines())
 
 
@@ -210,9 +208,20 @@ def _show_values(change: Change) -> tuple[str, str]:
         was, now = (split_signature(text) for text in (change.was, change.now))
         gone, new = [text for text in was if text not in now], [text for text in now if text not in was]
         return (_list_parameters(gone), _list_parameters(new)) if gone or new else ("another order", "another order")
-    shown = (html.escape(text, quote=False).replace("\n", "<br>") or "–" for text in (change.was, change.now))
-    was, now = (f"<code>{text}</code>" if change.kind in ("kinks", "nodes") else text for text in shown)
-    return was, now
+    texts = mark_difference(change.was, change.now) if change.kind == "messages" else (change.was, change.now)
+    shown = (html.escape(text, quote=False).translate(_SIGNS) or "–" for text in texts)
+    return tuple(f"<code>{text}</code>" if change.kind in ("kinks", "nodes") else text for text in shown)
+
+
+def mark_difference(*texts: str) -> list[str]:
+    """Texts, each with the part that differs from the others between two control characters: a message is long.
+
+    >>> mark_difference("raises in 2.4, see below", "raises in 2.9, see below")
+    ['raises in 2.\\x014\\x02, see below', 'raises in 2.\\x019\\x02, see below']
+    """
+    start = len(commonprefix(texts))
+    rest = len(commonprefix([text[start:][::-1] for text in texts]))
+    return [f"{text[:start]}\1{text[start : len(text) - rest]}\2{text[len(text) - rest :]}" for text in texts]
 
 
 def split_signature(signature: str) -> list[str]:
