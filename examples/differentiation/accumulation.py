@@ -503,6 +503,7 @@ assert torch.allclose(sum(_sums) / _counted.sum(), _loss) and _sums[1] == 0
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_training_who_calls_backward.py`: what Trainer, Accelerate and Lightning do for you.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees, and what ``retain_graph`` keeps.
 # - In PyTorch's reference: `Optimizer.zero_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html>`__, `accumulation with mixed precision

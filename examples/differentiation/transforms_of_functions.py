@@ -479,4 +479,5 @@ assert torch.allclose(pairs, torch.exp(-(torch.cdist(A, B) ** 2)), atol=1e-5)
 # --------
 # - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: a custom Function inside ``vmap`` and ``jvp``.
 # - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py`: ``grad`` of a function that returns a vector.
+# - :doc:`Coming from JAX, TensorFlow or MLX </guide/coming-from-jax>`: names and habits.
 # - In PyTorch's reference: `torch.func <https://docs.pytorch.org/docs/stable/func.html>`__.

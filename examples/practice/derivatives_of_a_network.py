@@ -562,6 +562,7 @@ assert torch.allclose(_double, -points.double().sin().sum(1))
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_practice_energies_and_forces.py`: a loss on a first derivative.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`, more on ``create_graph``.
 # - :ref:`sphx_glr_gallery_differentiation_forward_mode.py`, on ``jvp``.
 # - :ref:`sphx_glr_gallery_errors_unused_in_graph.py` and :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, two of the errors above.

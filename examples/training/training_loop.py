@@ -598,6 +598,7 @@ torch.set_num_threads(_threads)
 # --------
 # - :ref:`sphx_glr_gallery_training_data_loading.py` and :ref:`sphx_glr_gallery_training_optimizers.py`, the two ends
 #   of the loop.
+# - :ref:`sphx_glr_gallery_training_who_calls_backward.py`: this loop in Trainer, Accelerate and Lightning.
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`, if a tensor is still on the CPU.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, one step for several batches.
 # - In PyTorch's reference: `CrossEntropyLoss
