@@ -235,7 +235,7 @@ tabulate_hooks_on_one()
 
 # %%
 # The name says when a hook runs: *pre* before the call, *post* after it. The step pre-hook may return ``(args, kwargs)`` for
-# ``step``, and a state_dict hook of an optimizer a new dict. A module's state_dict hooks change the dict in place.
+# ``step``, and a state_dict hook of an optimizer a new dict. A module's hooks change the state_dict in place.
 
 # %%
 # Hooks on all modules and all optimizers
@@ -432,6 +432,5 @@ for fused in (False, True):
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: hooks on tensors, and an optimizer step within backward.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: keys that do not match.
-# - In PyTorch's reference: `Optimizer.register_step_pre_hook
-#   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.register_step_pre_hook.html>`__ and `global hooks of
-#   modules <https://docs.pytorch.org/docs/stable/nn.html#global-hooks-for-module>`__.
+# - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ and `global hooks of modules
+#   <https://docs.pytorch.org/docs/stable/nn.html#global-hooks-for-module>`__.

@@ -254,9 +254,9 @@ assert _of_weights < _norm
 
 # %%
 # A gradient has no ``.grad`` of its own, so the wrong call clips nothing, and says nothing (`transformers#46113
-# <https://github.com/huggingface/transformers/pull/46113>`__). With FSDP2, ``clip_grad_norm_`` is enough (`torchtune#2169
-# <https://github.com/meta-pytorch/torchtune/issues/2169>`__). With pipeline stages, sum the squared norms of all stages between
-# the two calls.
+# <https://github.com/huggingface/transformers/pull/46113>`__). If FSDP2 shards all parameters, ``clip_grad_norm_`` is enough
+# (`torchtune#2169 <https://github.com/meta-pytorch/torchtune/issues/2169>`__). With pipeline stages, sum the squared norms of
+# all stages between the two calls.
 
 # %%
 # ``clip_grad_norm_`` does not remove NaN or infinity
