@@ -507,7 +507,7 @@ torch.set_num_threads(_threads)
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, if step 3 prints ``None``.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`, which parameters should not move.
 # - :ref:`sphx_glr_gallery_training_learning_rate_schedules.py`, the learning rate over time.
-# - :ref:`sphx_glr_gallery_training_initialisation.py`, if the gradients of a deep network are tiny or huge.
+# - :ref:`sphx_glr_gallery_training_vanishing_gradients.py`, if the gradients of a deep network are tiny or huge.
 # - In PyTorch's reference: `torch.nn.functional.cross_entropy
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html>`__ and `Optimizer.add_param_group
 #   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.add_param_group.html>`__.

@@ -614,6 +614,7 @@ assert runs.count("module") == 2 and runs.count("weight") == 1
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_differentiation_hooks_of_optimizers.py`, hooks on all modules and on ``state_dict``.
 # - :ref:`sphx_glr_gallery_differentiation_build_the_engine.py`, the walk by hand, without hooks.
 # - In PyTorch's reference: `register_full_backward_hook
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook>`__ and

@@ -11,6 +11,7 @@ Gradients of the input: saliency maps, integrated gradients, Grad-CAM, FGSM
    single: FGSM, PGD, adversarial examples
    single: x.grad is None in an attack
    single: gradient with respect to token ids or an embedding
+   single: guidance, a gradient in a sampling loop under no_grad
 
 .. in-short::
 
@@ -173,8 +174,8 @@ assert abs(_share(_all) - 0.09) < 0.02 and abs(bars.double().mean() - 0.06) < 0.
 # sphinx_gallery_end_ignore
 
 # %%
-# Occlusion finds the bar: red pixels hold the score up, and blue ones hold it down. The gradient does not find the bar. In the
-# test images, the bar covers 6 % of the pixels, and has 9 % of the gradient's absolute value (median). These are two questions:
+# Occlusion finds the bar: red pixels hold the score up, and blue ones hold it down. In the test images, the bar covers 6 % of
+# the pixels, and has 9 % of the gradient's absolute value (median). These are two questions:
 #
 # - Occlusion: what happens if you *replace* a pixel?
 # - The gradient: how fast does the score change if you change a pixel *a little*? In this image it is largest at a dark pixel
@@ -219,7 +220,7 @@ assert torch.allclose(_moved.abs()[_free], torch.tensor(0.15)) and _free.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# Random signs of the same size change almost no answer. The step for the image above:
+# Random signs change almost no answer. The step for the image above:
 
 attacked = fgsm(image, labels[7:8], 0.15)
 
@@ -409,9 +410,8 @@ assert torch.allclose(grad_cam(image.clone().requires_grad_(), labels[7:8]), cam
 tabulate_maps()
 
 # %%
-# The absolute gradient agrees least. The factor ``image - baseline``, which is small for dark pixels, makes most of the
-# difference. It agrees well without any gradient, because the bar is bright: a map that looks right proves little. The
-# average on the way brings the sum close to the rise. Grad-CAM is coarser: it has one weight per channel, and 8 x 8 places.
+# The absolute gradient agrees least. The factor ``image - baseline`` agrees well without any gradient, because the bar is
+# bright: a map that looks right proves little. Grad-CAM is coarser: it has one weight per channel, and 8 x 8 places.
 
 # %%
 # Words: the gradient at the embedding's output
@@ -525,6 +525,72 @@ _ = review.embedding.weight.requires_grad_(True)
 # needs integers, and the conversion back cuts the graph.
 
 # %%
+# Guidance: a gradient inside a sampling loop
+# -------------------------------------------
+# Samplers of diffusion models run under ``no_grad``. Guidance moves the sample along the gradient of a score. Switch recording
+# on for this gradient, and begin with a new leaf:
+
+
+@torch.no_grad()
+def sample(guidance, label=1):
+    x = torch.full((1, 1, 16, 16), GRAY)
+    for _ in range(10):
+        x = nn.functional.avg_pool2d(x, 3, 1, padding=1)  # stands for the denoiser
+        with torch.enable_grad():
+            leaf = x.detach().requires_grad_()
+            score = model(leaf)[:, label].sum()
+            (gradient,) = torch.autograd.grad(score, leaf)
+        x = x + guidance * gradient
+    return model(x).softmax(dim=1)[0, label].item()
+
+
+print(f"probability of the label: {sample(0.0):.2f}, guided {sample(0.5):.2f}")
+
+# sphinx_gallery_start_ignore
+for _label in (0, 1):
+    assert sample(0.0, _label) < 0.8 and sample(0.5, _label) > 0.9
+
+
+class _Pipe:
+    @torch.no_grad()
+    def decode(self, x):
+        return model(x)
+
+
+_pipe, _leaf = _Pipe(), image.clone().requires_grad_()
+with torch.no_grad(), torch.enable_grad():
+    assert not _pipe.decode(_leaf).requires_grad
+    assert _pipe.decode.__wrapped__(_pipe, _leaf).requires_grad
+_weights_saved = []
+for _frozen in (False, True):
+    model.requires_grad_(not _frozen)
+    _sizes = []
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda tensor, sizes=_sizes: sizes.append(tensor.numel()) or tensor, lambda t: t
+    ):
+        model(_leaf)
+    _weights_saved.append(sum(_sizes))
+assert _weights_saved[1] < _weights_saved[0]
+_ = model.requires_grad_(True)
+
+
+@torch.inference_mode()
+def _sample(x):
+    x = x * 1
+    with torch.inference_mode(False):
+        leaf = x.clone().requires_grad_()
+        return torch.autograd.grad(model(leaf)[0, label], leaf)[0]
+
+
+assert torch.equal(_sample(image), gradient)
+# sphinx_gallery_end_ignore
+
+# %%
+# Freeze the model, and each step saves less. A method that is itself decorated with ``no_grad`` cuts the graph again: call
+# ``pipe.decode.__wrapped__(pipe, x)`` instead of ``pipe.decode(x)`` (asked in `diffusers#2990
+# <https://github.com/huggingface/diffusers/issues/2990>`__).
+
+# %%
 # What people get wrong
 # ---------------------
 # **no_grad around it.** Evaluation code often runs under ``no_grad()``, from a decorator or a framework. There, the model's
@@ -586,9 +652,9 @@ assert _raised[0] is True and "Inference tensors cannot be saved" in _raised[1]
 
 # %%
 # (Asked in `advertorch#79 <https://github.com/BorealisAI/advertorch/issues/79>`__.) Put these lines under
-# ``with torch.enable_grad():``. Under ``inference_mode``, that is not enough: write ``with torch.inference_mode(False):``, and
-# ``clone()`` the image and the labels inside (see `lightning#14497
-# <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
+# ``with torch.enable_grad():``. Within ``inference_mode``, that records nothing: write ``with torch.inference_mode(False):``,
+# and ``clone()`` the image and the labels inside, because tensors of that mode cannot be saved for backward (see
+# `lightning#14497 <https://github.com/Lightning-AI/pytorch-lightning/issues/14497>`__).
 #
 # **The second step of an attack.** After the first step, ``x`` is a result, so ``backward()`` leaves its ``.grad`` empty, and
 # PyTorch warns:

@@ -735,7 +735,7 @@ assert math.isclose(ratio, 1.04**30, rel_tol=1e-9)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: watch the gradient of each layer without changing the model.
+# - :ref:`sphx_glr_gallery_training_vanishing_gradients.py`: the gradient of each layer, and other remedies.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: why not to write through ``.data``.
 # - In PyTorch's reference: `torch.nn.init <https://docs.pytorch.org/docs/stable/nn.init.html>`__ and `Module.apply
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.apply>`__.

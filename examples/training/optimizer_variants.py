@@ -1,19 +1,20 @@
 r"""
-Optimizer variants: foreach, fused and LBFGS
-============================================
+Optimizer variants: foreach, fused, LBFGS and Muon
+==================================================
 
 .. index::
    ! single: optimizer.step is slow
    ! single: closure
    ! single: fused AdamW
+   single: Muon only supports 2D parameters
 
 .. in-short::
 
    For many ``float32`` weights, ``AdamW(model.parameters(), foreach=True)`` and ``fused=True`` take the same step as
    the for-loop, up to rounding, with fewer operators. ``fused=True`` exists for ``SGD``, ``Adam``, ``AdamW`` and
-   ``Adagrad``. On a CPU its writes are not counted, and it can go wrong without an error: with ``SGD`` in ``bfloat16``
-   up to PyTorch 2.13, or after a late switch to ``channels_last``. ``LBFGS`` may compute the loss several times in one
-   step, so it needs a closure:
+   ``Adagrad``. On a CPU its writes are not counted, and it can go wrong without an error: with ``SGD`` in
+   ``bfloat16`` up to PyTorch 2.13, or after a late switch to ``channels_last``. ``Muon`` takes matrices only.
+   ``LBFGS`` may compute the loss several times in one step, so it needs a closure:
 
    .. code-block:: python
 
@@ -35,7 +36,7 @@ Optimizer variants: foreach, fused and LBFGS
 
 import matplotlib.pyplot as plt
 import torch
-from torch.optim import LBFGS, SGD, Adam, AdamW
+from torch.optim import LBFGS, SGD, Adam, AdamW, Muon
 
 model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(50)])
 optimizer = AdamW(model.parameters(), lr=0.01, foreach=True)  # or fused=True
@@ -243,8 +244,8 @@ assert sorted(losses, reverse=True) != losses
 # sphinx_gallery_end_ignore
 
 # %%
-# The function is smooth, and each call returns the same loss for the same point. With mini-batches or dropout that is not so:
-# use one batch for all calls of a step, and switch dropout off. ``LBFGS`` also takes one parameter group only.
+# With new batches or dropout, the same point has different losses: use one batch for all calls of a step, and switch dropout
+# off. ``LBFGS`` also takes one parameter group only.
 #
 # Two closures that people write, and what happens:
 
@@ -291,6 +292,58 @@ assert "doesn't support per-parameter options" in _raised[1]
 
 # %%
 # Without ``zero_grad`` the gradients of all calls add up, and the search goes wrong without an error.
+
+# %%
+# Muon takes matrices only
+# ------------------------
+# ``Muon`` is for the weight matrices of hidden layers. Embeddings, the output layer, norms and biases go to AdamW:
+
+embedding, output = torch.nn.Embedding(9, 8), torch.nn.Linear(8, 9)
+hidden = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8))
+language_model = torch.nn.Sequential(embedding, hidden, output)
+
+try:
+    Muon(language_model.parameters())
+except ValueError as error:
+    muon_message = str(error)
+    print("ValueError:", error)
+
+matrices = [p for p in hidden.parameters() if p.ndim == 2]
+others = [p for p in language_model.parameters() if all(p is not m for m in matrices)]
+optimizers = [
+    Muon(matrices, lr=1e-3, adjust_lr_fn="match_rms_adamw"),
+    AdamW(others, lr=1e-3),
+]
+
+language_model(torch.arange(9)).sum().backward()
+for optimizer in optimizers:
+    optimizer.step()
+    optimizer.zero_grad()
+
+# sphinx_gallery_start_ignore
+assert muon_message.startswith("Muon only supports 2D parameters whereas we found a")
+assert [len(matrices), len(others)] == [1, 6]
+assert len(list(language_model.parameters())) == 7
+Muon([embedding.weight, output.weight])  # no error
+for _shape in ((64, 32), (32, 64), (256, 64)):
+    torch.manual_seed(0)
+    _w = torch.zeros(_shape, requires_grad=True)
+    _w.grad = 1e-3 * torch.randn(_shape)
+    Muon([_w], lr=1.0, weight_decay=0, adjust_lr_fn="match_rms_adamw").step()
+    assert 0.14 < _w.square().mean().sqrt() < 0.22
+_refused = []
+for _module in (torch.nn.Conv2d(3, 4, 3), torch.nn.LayerNorm(4)):
+    try:
+        Muon(_module.parameters())
+    except ValueError as error:
+        _refused.append("only supports 2D" in str(error))
+assert _refused == [True, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# Choose by layer: with ``p.ndim == 2`` alone, ``Muon`` also gets the embedding and the output layer, without an error. Weights
+# of convolutions have four dimensions. With ``match_rms_adamw``, both optimizers can have the same learning rate. Each needs
+# its own scheduler.
 
 # %%
 # What people get wrong

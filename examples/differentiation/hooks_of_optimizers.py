@@ -1,0 +1,436 @@
+r"""
+Hooks on optimizers, on all modules, and on state_dict
+======================================================
+
+.. index::
+   single: register_step_pre_hook, register_step_post_hook
+   single: register_optimizer_step_post_hook
+   single: register_module_forward_hook
+   single: register_load_state_dict_pre_hook
+   single: run code before each optimizer.step
+
+.. in-short::
+
+   ``optimizer.register_step_pre_hook(f)`` calls ``f(optimizer, args, kwargs)`` before each ``step()``, for example to log
+   gradients in a training loop that you cannot edit. If the loop calls ``step(closure)``, the gradients are not there yet.
+   ``torch.nn.modules.module.register_module_forward_hook(f)`` runs for *all* modules. A module's
+   ``register_load_state_dict_pre_hook(f)`` can rename the keys of an old checkpoint. Each call returns a handle:
+   ``handle.remove()`` ends the hook.
+"""
+
+# %%
+# Log in a loop that you cannot edit
+# ----------------------------------
+# Somebody else's code trains your model, for example a trainer. You want to see the norm of the gradient before each step. A
+# hook on the optimizer does that:
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+x, target = torch.randn(8, 3), torch.randn(8, 1)
+model = nn.Linear(3, 1)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+norms = []
+
+
+def log_norm(optimizer, args, kwargs):
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    grads = [p.grad for p in parameters if p.grad is not None]
+    norms.append(nn.utils.get_total_norm(grads).item())
+
+
+handle = optimizer.register_step_pre_hook(log_norm)
+
+for _ in range(4):  # somebody else's loop
+    loss = nn.functional.mse_loss(model(x), target)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("norms:", [round(norm, 2) for norm in norms])
+
+# sphinx_gallery_start_ignore
+assert len(norms) == 4 and abs(norms[-1] - model.weight.grad.norm()) < norms[-1]
+handle.remove()
+optimizer.step()
+assert len(norms) == 4
+_again = nn.utils.get_total_norm([p.grad for p in model.parameters()]).item()
+assert _again == norms[-1]
+
+
+class _Own(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    def step(self, closure=None):
+        pass
+
+
+for _class in (_Own, torch.optim.SGD, torch.optim.Adam, torch.optim.Muon):
+    _w, _ran = nn.Linear(2, 2, bias=False), []
+    _optimizer = _class(_w.parameters())
+    torch.optim.lr_scheduler.StepLR(_optimizer, 1) if _class is not _Own else None
+    _optimizer.register_step_pre_hook(lambda *_, ran=_ran: ran.append(1))
+    _optimizer.step()
+    assert _ran == [1]
+# sphinx_gallery_end_ignore
+
+# %%
+# .. how-measured:: This code registers each hook, calls what it waits for, and notes what the hook gets. It tests whether a
+#    value that the hook returns changes the result, or raises an error.
+
+import pandas as pd
+from torch.nn.modules import module as of_modules
+from torch.optim import optimizer as of_optimizers
+
+
+def forward(layer, optimizer, x):
+    return str(layer(x))
+
+
+def backward(layer, optimizer, x):
+    layer(x).sum().backward()
+    return str(x.grad)
+
+
+def step(layer, optimizer, x):
+    layer(x).sum().backward()
+    optimizer.step()
+    return str(layer.weight)
+
+
+def save(layer, optimizer, x):
+    return str(layer.state_dict()) + str(optimizer.state_dict())
+
+
+def load(layer, optimizer, x):
+    layer.load_state_dict(layer.state_dict())
+    optimizer.load_state_dict(optimizer.state_dict())
+    return save(layer, optimizer, x)
+
+
+def zero(*given):
+    return torch.zeros(1, 2)
+
+
+def zeros(*given):
+    return (torch.zeros(1, 2),)
+
+
+def set_to_zero(optimizer, args, kwargs):
+    return (optimizer, optimizer.param_groups[0]["params"][0].data.zero_), {}
+
+
+def higher_rate(optimizer, saved):
+    return saved | {"param_groups": [saved["param_groups"][0] | {"lr": 7.0}]}
+
+
+def other(*given):
+    return {"other": 1}
+
+
+MODULES = {
+    "module_forward_pre_hook": ("module, args", forward, zero),
+    "module_forward_hook": ("module, args, output", forward, zero),
+    "module_full_backward_pre_hook": ("module, grad_output", backward, zeros),
+    "module_full_backward_hook": ("module, grad_input, grad_output", backward, zeros),
+}
+OPTIMIZERS = {
+    "optimizer_step_pre_hook": ("optimizer, args, kwargs", step, set_to_zero),
+    "optimizer_step_post_hook": ("optimizer, args, kwargs", step, set_to_zero),
+}
+ONE_OPTIMIZER = {
+    "step_pre_hook": ("optimizer, args, kwargs", step, set_to_zero),
+    "step_post_hook": ("optimizer, args, kwargs", step, set_to_zero),
+    "state_dict_pre_hook": ("optimizer", save, other),
+    "state_dict_post_hook": ("optimizer, state_dict", save, other),
+    "load_state_dict_pre_hook": ("optimizer, state_dict", load, higher_rate),
+    "load_state_dict_post_hook": ("optimizer", load, other),
+}
+ONE_MODULE = {
+    "state_dict_pre_hook": ("module, prefix, keep_vars", save, other),
+    "state_dict_post_hook": ("module, state_dict, prefix, metadata", save, other),
+    "load_state_dict_pre_hook": ("module, state_dict, prefix, ...", load, other),
+    "load_state_dict_post_hook": ("module, incompatible_keys", load, other),
+}
+
+
+def result(owner, name, call, returned=lambda *given: None):
+    torch.manual_seed(0)
+    layer, x = nn.Linear(2, 2), torch.ones(1, 2, requires_grad=True)
+    optimizer = torch.optim.Adam(layer.parameters())
+    owner = {"module": layer, "optimizer": optimizer}.get(owner, owner)
+    calls = []
+
+    def hook(*given):
+        calls.append(given)
+        return returned(*given)
+
+    with getattr(owner, f"register_{name}")(hook):  # removed at the end
+        try:
+            return calls, call(layer, optimizer, x)
+        except (RuntimeError, AssertionError):
+            return calls, "error"
+
+
+def tabulate(*groups):
+    rows = {}
+    for owner, hooks in groups:
+        for name, (gets, call, returned) in hooks.items():
+            _, without = result(owner, name, call)
+            _, with_value = result(owner, name, call, returned)
+            effect = "used" if with_value != without else "ignored"
+            effect = "an error" if with_value == "error" else effect
+            prefix = f"{owner}." if isinstance(owner, str) else ""
+            rows[f"{prefix}register_{name}"] = [gets, effect]
+    return pd.DataFrame(rows, index=["gets", "returned value"]).T
+
+
+def tabulate_hooks_on_one():
+    return tabulate(("optimizer", ONE_OPTIMIZER), ("module", ONE_MODULE))
+
+
+def tabulate_hooks_on_all():
+    return tabulate((of_modules, MODULES), (of_optimizers, OPTIMIZERS))
+
+
+# %%
+# What a hook on one optimizer or one module gets, and whether a value that it returns is used:
+
+# sphinx_gallery_start_ignore
+_effects = tabulate_hooks_on_one()["returned value"].tolist()
+assert _effects[:6] == ["used", "ignored", "ignored", "used", "used", "ignored"]
+assert _effects[6:] == ["ignored", "an error", "ignored", "an error"]
+assert tabulate_hooks_on_all()["returned value"].tolist() == ["used"] * 5 + ["ignored"]
+for _owner, _hooks in (
+    ("optimizer", ONE_OPTIMIZER),
+    ("module", ONE_MODULE),
+    (of_modules, MODULES),
+    (of_optimizers, OPTIMIZERS),
+):
+    for _name, (_gets, _call, _) in _hooks.items():
+        (_given,), _ = result(_owner, _name, _call)
+        assert len(_given) == (8 if "..." in _gets else _gets.count(",") + 1)
+        _what = nn.Module if _gets.startswith("module") else torch.optim.Optimizer
+        assert isinstance(_given[0], _what)
+        for _word, _type in (
+            ("args", tuple),
+            ("kwargs", dict),
+            ("output", torch.Tensor),
+            ("grad_output", tuple),
+            ("state_dict", dict),
+            ("prefix", str),
+        ):
+            if _word in _gets.split(", "):
+                assert isinstance(_given[_gets.split(", ").index(_word)], _type)
+_opt, _failed = torch.optim.SGD(model.parameters(), lr=0.1), []
+_opt.register_step_pre_hook(lambda *_: 5)
+try:
+    _opt.step()
+except RuntimeError as error:
+    _failed.append("must return None or a tuple of (new_args" in str(error))
+assert _failed == [True]
+# sphinx_gallery_end_ignore
+tabulate_hooks_on_one()
+
+# %%
+# The name says when a hook runs: *pre* before the call, *post* after it. The step pre-hook may return ``(args, kwargs)`` for
+# ``step``, and a state_dict hook of an optimizer a new dict. A module's hooks change the state_dict in place.
+
+# %%
+# Hooks on all modules and all optimizers
+# ---------------------------------------
+# The next hooks belong to the process. They are in ``torch.nn.modules.module`` and ``torch.optim.optimizer``:
+
+tabulate_hooks_on_all()
+
+# %%
+# They also run for what you forget: containers and loss functions are modules, too. ``with`` removes such a hook at the end:
+
+from torch.nn.modules.module import register_module_forward_hook
+
+names = []
+
+
+def note(module, args, output):
+    names.append(type(module).__name__)
+
+
+with register_module_forward_hook(note):
+    nn.MSELoss()(nn.Sequential(nn.Linear(3, 1), nn.Tanh())(x), target)
+print(names)
+
+# sphinx_gallery_start_ignore
+assert names == ["Linear", "Tanh", "Sequential", "MSELoss"]
+nn.Linear(3, 1)(x)
+assert len(names) == 4
+_order, _handles = [], []
+
+
+def _note(name):
+    return lambda *_: _order.append(name)
+
+
+_net, _leaf = nn.Linear(3, 1), torch.ones(2, 3, requires_grad=True)
+_opt = torch.optim.SGD(_net.parameters(), lr=0.1)
+_handles += [_net.register_forward_hook(_note("own forward"))]
+_handles += [_net.register_full_backward_hook(_note("own backward"))]
+_handles += [register_module_forward_hook(_note("all forward"))]
+_handles += [of_modules.register_module_full_backward_hook(_note("all backward"))]
+for _when in ("pre", "post"):
+    _handles += [getattr(_opt, f"register_step_{_when}_hook")(_note(f"own {_when}"))]
+    _all = getattr(of_optimizers, f"register_optimizer_step_{_when}_hook")
+    _handles += [_all(_note(f"all {_when}"))]
+_net(_leaf).sum().backward()
+_opt.step()
+assert _order[:4] == ["all forward", "own forward", "all backward", "own backward"]
+assert _order[4:] == ["all pre", "own pre", "own post", "all post"]
+for _handle in _handles:
+    _handle.remove()
+_raised = []
+with of_modules.register_module_full_backward_hook(lambda *_: None):
+    try:
+        nn.Sequential(nn.Linear(3, 1), nn.ReLU(inplace=True))(x)
+    except RuntimeError as error:
+        _raised.append("is a view and is being modified" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# The hooks for all run before the own hooks of a module or optimizer; only after ``step()``, they run last. A full backward
+# hook on all modules fails with ``nn.ReLU(inplace=True)``: see :ref:`the page on module hooks
+# <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
+
+# %%
+# Rename the keys of an old checkpoint
+# ------------------------------------
+# ``load_state_dict`` calls each submodule with its prefix, such as ``"0."``. So the hook works wherever the module is used:
+
+
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))  # was called "gain"
+        self.register_load_state_dict_pre_hook(rename)
+
+
+def rename(module, state_dict, prefix, *rest):
+    if prefix + "gain" in state_dict:
+        state_dict[prefix + "weight"] = state_dict.pop(prefix + "gain")
+
+
+net = nn.Sequential(Scale(), nn.Linear(3, 1, bias=False))
+old = {"0.gain": torch.full((3,), 5.0), "1.weight": torch.ones(1, 3)}
+print(net.load_state_dict(old), net[0].weight.data)
+
+# sphinx_gallery_start_ignore
+assert (net[0].weight == 5).all() and list(old) == ["0.gain", "1.weight"]
+assert str(net.load_state_dict(net.state_dict())) == "<All keys matched successfully>"
+_deep = nn.Sequential(nn.Sequential(Scale()), nn.ReLU())
+_deep.load_state_dict({"0.0.gain": torch.full((3,), 4.0)})
+assert (_deep[0][0].weight == 4).all()
+_alone = Scale()
+_alone.load_state_dict({"gain": torch.full((3,), 4.0)})
+assert (_alone.weight == 4).all()
+# sphinx_gallery_end_ignore
+
+# %%
+# What people get wrong
+# ---------------------
+# **A step pre-hook with a closure.** ``step(closure)`` calls the hook first, and the closure computes the gradients later. So
+# clipping in the hook has no effect, and the log misses the gradients:
+
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer.register_step_pre_hook(log_norm)
+norms.clear()
+
+
+def closure():
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), target)
+    loss.backward()
+    return loss
+
+
+optimizer.zero_grad()
+optimizer.step(closure)
+print("norms:", norms)
+
+# sphinx_gallery_start_ignore
+assert norms == [0.0] and model.weight.grad.any()
+_ran, _calls = [], []
+_lbfgs = torch.optim.LBFGS(model.parameters())
+_lbfgs.register_step_pre_hook(lambda *_: _ran.append(1))
+
+
+def _closure():
+    _calls.append(1)
+    _lbfgs.zero_grad()
+    _loss = nn.functional.mse_loss(model(x), target)
+    _loss.backward()
+    return _loss
+
+
+_lbfgs.step(_closure)
+assert len(_ran) == 1 < len(_calls)
+# sphinx_gallery_end_ignore
+
+# %%
+# Clip inside the closure. (A hook of Lightning had this fault: `lightning#10167
+# <https://github.com/Lightning-AI/pytorch-lightning/pull/10167>`__.)
+#
+# **Expecting a checkpoint or a copy to keep hooks.** A ``state_dict`` has no hooks. ``copy.deepcopy`` keeps those of a module,
+# and drops those of an optimizer:
+
+import copy
+
+model.register_forward_hook(note)
+names.clear()
+norms.clear()
+copy.deepcopy(model)(x)
+copy.deepcopy(optimizer).step()
+print("hooks that ran:", len(names), "of the module,", len(norms), "of the optimizer")
+
+# sphinx_gallery_start_ignore
+assert (len(names), len(norms)) == (1, 0)
+optimizer.step()
+assert len(norms) == 1
+optimizer.load_state_dict(optimizer.state_dict())
+optimizer.step()
+assert len(norms) == 2  # loading leaves the hooks of this optimizer alone
+# sphinx_gallery_end_ignore
+
+# %%
+# **A lambda that returns something.** ``lambda optimizer, args, kwargs: 5`` raises *must return None or a tuple of (new_args,
+# new_kwargs)*.
+
+# %%
+# Exercise
+# --------
+# ``GradScaler`` skips a step if a gradient is infinite. Can a step post-hook tell you whether it did (asked in `pytorch#152279
+# <https://github.com/pytorch/pytorch/issues/152279>`__)? Try Adam with and without ``fused=True``.
+#
+# .. solution::
+#
+# Without ``fused``, the scaler does not call ``step()``, so the hook does not run. A fused optimizer skips inside ``step()``:
+# then the hook runs, although the weight does not move.
+
+for fused in (False, True):
+    w = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.Adam([w], lr=0.1, fused=fused)
+    ran = []
+    optimizer.register_step_post_hook(lambda *given, ran=ran: ran.append(1))
+    scaler = torch.amp.GradScaler("cpu")
+    scaler.scale((w * float("inf")).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    print(f"fused={fused!s:<5}  hook ran: {bool(ran)}, w moved: {bool((w != 1).any())}")
+    assert bool(ran) == fused and (w == 1).all()
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: hooks on tensors, and an optimizer step within backward.
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: keys that do not match.
+# - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__ and `global hooks of modules
+#   <https://docs.pytorch.org/docs/stable/nn.html#global-hooks-for-module>`__.
