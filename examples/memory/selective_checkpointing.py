@@ -16,7 +16,8 @@ Selective activation checkpointing: what to keep, what to recompute
 
    .. code-block:: python
 
-      keep = partial(create_selective_checkpoint_contexts, [torch.ops.aten.addmm.default])
+      operators = [torch.ops.aten.addmm.default]
+      keep = partial(create_selective_checkpoint_contexts, operators)
       y = checkpoint(block, x, use_reentrant=False, context_fn=keep)
 
    Keep what is slow to compute and small, as the result of attention. Such a block allows one ``backward()``, and no write
@@ -90,12 +91,14 @@ def _names_of(call, *inputs):
 
 assert "aten.addmm.default" not in _names_of(nn.Linear(64, 64, bias=False), x)
 assert "aten.mm.default" in _names_of(nn.Linear(64, 64, bias=False), x)
+_transposed = _names_of(nn.Linear(128, 64), x.transpose(1, 2))
+assert "aten.mm.default" in _transposed and "aten.addmm.default" not in _transposed
 assert "aten.bmm.default" in _names_of(torch.matmul, x, x.transpose(1, 2))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.Linear`` is ``addmm``, or ``mm`` without a bias. Attention has a different name for each kernel. On a GPU, it is
-# ``_scaled_dot_product_flash_attention``, ``_efficient_attention`` or ``_cudnn_attention``.
+# ``nn.Linear`` is ``addmm``. It is ``mm`` without a bias, or after a ``transpose`` of a sequence. Attention has another
+# name for each kernel, on a GPU ``_scaled_dot_product_flash_attention``, ``_efficient_attention`` or ``_cudnn_attention``.
 
 # %%
 # What it keeps, and what runs again
