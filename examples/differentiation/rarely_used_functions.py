@@ -475,82 +475,6 @@ assert torch.allclose(*_grads)
 # ``backward()`` once, without a group.
 
 # %%
-# ``CheckpointPolicy``: decide for each operation
-# -----------------------------------------------
-# A checkpoint can :ref:`keep the results of the operations that you list <sphx_glr_gallery_memory_checkpointing.py>`. A
-# function can look at the arguments, too. This function keeps the
-# result of ``mm``, a product of two matrices, only if it takes more than 1,000 multiplications:
-
-from functools import partial
-
-from torch.utils.checkpoint import (
-    CheckpointPolicy,
-    create_selective_checkpoint_contexts,
-)
-
-kept = set()
-
-
-def large_products(ctx, op, *args, **kwargs):
-    if op is torch.ops.aten.mm.default and len(args[0]) * args[1].numel() > 1000:
-        kept.add((len(args[0]), args[1].shape[1]))
-        return CheckpointPolicy.MUST_SAVE
-    return CheckpointPolicy.PREFER_RECOMPUTE
-
-
-def two_products(x):
-    return (x @ x.T) @ torch.ones(20, 2)
-
-
-context_fn = partial(create_selective_checkpoint_contexts, large_products)
-x = torch.ones(20, 3, requires_grad=True)
-checkpoint(two_products, x, use_reentrant=False, context_fn=context_fn).sum().backward()
-print("kept the product with the shape", kept)
-assert kept == {(20, 20)}
-
-# sphinx_gallery_start_ignore
-_expected = x.grad.clone()
-x.grad = None
-two_products(x).sum().backward()
-assert torch.allclose(x.grad, _expected)
-assert 20 * 3 * 20 > 1000 > 20 * 20 * 2
-_asked = []
-
-
-def _looks(ctx, op, *args, **kwargs):
-    _asked.append((op, [tuple(arg.shape) for arg in args if hasattr(arg, "shape")]))
-    return large_products(ctx, op, *args, **kwargs)
-
-
-def _products_in_backward(policy):
-    products = []
-
-    class Counts(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            products.append(func is torch.ops.aten.mm.default)
-            return func(*args, **(kwargs or {}))
-
-    leaf = torch.ones(20, 3, requires_grad=True)
-    keep = partial(create_selective_checkpoint_contexts, policy)
-    out = checkpoint(
-        lambda x: two_products(x).exp(), leaf, use_reentrant=False, context_fn=keep
-    )
-    with Counts():
-        out.sum().backward()
-    return sum(products)
-
-
-_neither = _products_in_backward(lambda *_, **__: CheckpointPolicy.PREFER_RECOMPUTE)
-_large = _products_in_backward(_looks)
-_both = _products_in_backward(lambda *_, **__: CheckpointPolicy.MUST_SAVE)
-assert (_large - _both, _neither - _large) == (1, 1)
-assert [shapes for op, shapes in _asked if op is torch.ops.aten.mm.default] == [
-    [(20, 3), (3, 20)],
-    [(20, 20), (20, 2)],
-]
-# sphinx_gallery_end_ignore
-
-# %%
 # What people get wrong
 # ---------------------
 # **Calling it before the operation.** Call it after the operation that saves the tensor, and before backward. An
@@ -621,5 +545,6 @@ assert raised == {"w * x": True, "w + x": False}
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter guards.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: hooks on saved tensors, and ``save_on_cpu``.
+# - :ref:`sphx_glr_gallery_memory_selective_checkpointing.py`: ``CheckpointPolicy``.
 # - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: memory that NumPy and PyTorch share.
 # - In PyTorch's reference: `torch.autograd <https://docs.pytorch.org/docs/stable/autograd.html>`__.

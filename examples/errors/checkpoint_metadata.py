@@ -324,5 +324,6 @@ assert torch.allclose(_row.grad, 2 * _row.cos())
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint saves, and what it costs.
+# - :ref:`sphx_glr_gallery_memory_selective_checkpointing.py`: messages of a checkpoint with a ``context_fn``.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a forward pass saves, and when it is freed.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

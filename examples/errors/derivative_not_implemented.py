@@ -7,6 +7,7 @@ derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
    ! single: the derivative for '_cdist_backward' is not implemented
    ! single: torch.compile with aot_autograd does not currently support double backward
    ! single: second derivative of scaled_dot_product_attention
+   ! single: FlexAttention does not support backward on CPU
 
 .. in-short::
 
@@ -292,11 +293,57 @@ torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **torch.compile** compiles the backward, too, but no second one:
+# **FlexAttention does not support backward on CPU.** The forward pass raises it, if an argument requires grad:
 
 # sphinx_gallery_start_ignore
 _counted = torch.zeros(3).index_add(0, index, weights)
 assert torch.allclose(_counted, torch.bincount(index, weights.detach()))
+raised = []
+try:
+    # sphinx_gallery_end_ignore
+    from torch.nn.attention.flex_attention import create_mask, flex_attention
+
+    query = torch.randn(1, 2, 8, 16, requires_grad=True)
+    flex_attention(query, query, query)
+# sphinx_gallery_start_ignore
+except NotImplementedError as error:
+    raised.append(str(error))
+    print("NotImplementedError:", error)
+assert len(raised) == 1
+assert raised[0].startswith("FlexAttention does not support backward on CPU.")
+# sphinx_gallery_end_ignore
+
+# %%
+# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. For inference, run the whole model under
+# ``torch.no_grad()``: ``eval()`` is not enough.
+
+
+def causal(batch, head, query, key):
+    return query >= key
+
+
+mask = create_mask(causal, None, None, 8, 8, device="cpu")
+plain = nn.functional.scaled_dot_product_attention(query, query, query, attn_mask=mask)
+plain.sum().backward()
+
+# %%
+# **torch.compile** compiles the backward, too, but no second one:
+
+# sphinx_gallery_start_ignore
+import warnings
+
+from torch.nn.attention.flex_attention import create_block_mask
+
+_blocks = create_block_mask(causal, None, None, 8, 8, device="cpu")
+_layer = nn.Linear(16, 16).eval()
+with warnings.catch_warnings(), torch.no_grad():  # it asks for torch.compile
+    warnings.simplefilter("ignore")
+    _flex = flex_attention(*[query.detach()] * 3, block_mask=_blocks)
+    assert flex_attention(*[_layer(query)] * 3).shape == query.shape
+assert torch.allclose(_flex, plain, atol=1e-5)
+assert query.grad.any() and _says(lambda: flex_attention(*[_layer(query)] * 3))
+_compiled = torch.compile(flex_attention, backend="aot_eager")
+assert _says(lambda: _compiled(query, query, query)) == raised[0]
 raised = []
 try:
     # sphinx_gallery_end_ignore

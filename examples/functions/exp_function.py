@@ -87,7 +87,7 @@ draw_parts_of_a_function()
 # Usually you combine PyTorch's operations, and autograd writes the ``backward``. Three reasons for a Function:
 #
 # - The value comes from outside PyTorch: NumPy, C++, a solver. If ``torch.compile`` has to keep it as one step, :ref:`define an
-#   operator <sphx_glr_gallery_functions_functions_and_transforms.py>` instead.
+#   operator <sphx_glr_gallery_functions_custom_operator.py>` instead.
 # - The gradient should differ from the true derivative, as in :ref:`gradient reversal
 #   <sphx_glr_gallery_functions_change_the_gradient.py>`.
 # - You know a derivative that is more stable or needs less memory than the recorded steps.

@@ -426,7 +426,7 @@ assert torch.equal(torch.relu(_many), torch.clamp_min(_many, 0))
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: add your own operator.
+# - :ref:`sphx_glr_gallery_functions_custom_operator.py`: add your own operator.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns at a kink.
 # - In PyTorch's notes: `Extending PyTorch
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html>`__.

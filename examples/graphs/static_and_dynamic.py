@@ -536,7 +536,7 @@ for _pair in zip(*(torch.autograd.grad(p, _weights) for p in _penalties), strict
 # %%
 # **Your own backward.** Tried with a small ``autograd.Function``: ``torch.fx`` and ``torch.export`` wrote down what its
 # ``forward`` computes, and lost its ``backward``. So the gradient silently changed. ``torch.compile`` kept it, but in PyTorch
-# 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator <sphx_glr_gallery_functions_functions_and_transforms.py>`
+# 2.13 lost it inside ``torch.func.grad``. A :ref:`custom operator <sphx_glr_gallery_functions_custom_operator.py>`
 # with the same ``backward`` kept it in all three captures.
 
 

@@ -5,7 +5,6 @@ Gradient checkpointing: less memory, a second forward pass
 .. index::
    single: use_reentrant parameter should be passed explicitly
    single: activation checkpointing
-   single: create_selective_checkpoint_contexts
 
 .. in-short::
 
@@ -23,7 +22,6 @@ Gradient checkpointing: less memory, a second forward pass
 
 import textwrap
 import warnings
-from functools import partial
 
 import torch
 from torch import nn
@@ -31,7 +29,6 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import (
     CheckpointError,
     checkpoint,
-    create_selective_checkpoint_contexts,
     set_checkpoint_debug_enabled,
 )
 
@@ -186,6 +183,8 @@ _loss = in_segments(_net, _x, 4).sum()
 with FlopCounterMode(display=False) as _again:
     _loss.backward()
 assert _again.get_total_flops() == 3 * 8 * 2 * 4096 * 64 * 64
+from functools import partial
+
 from torch.utils.checkpoint import checkpoint_sequential
 
 _sequential = partial(checkpoint_sequential, use_reentrant=False)
@@ -266,8 +265,8 @@ assert all(abs(mib - round(mib)) < 0.1 for mib in peak + kept)
 # What it costs, and how to pay less
 # ----------------------------------
 # For each matrix product of the forward pass, backward computes two: one for the gradient of the input, one for that of the
-# weight. So a second forward pass turns three products into four. If you know which operations are expensive, pass them to
-# ``create_selective_checkpoint_contexts``: their results are kept. Each linear layer on this page calls ``addmm``.
+# weight. So a second forward pass turns three products into four. :ref:`A selective checkpoint
+# <sphx_glr_gallery_memory_selective_checkpointing.py>` keeps the results of the operators that you list.
 #
 # .. how-measured:: This code counts the floating point operations in products, as a multiple of those in one forward pass.
 
@@ -282,33 +281,17 @@ def count_flops(forward, *options):
 
 
 # %%
-# A step plain, with four checkpoints, and with four that keep the products:
+# A step plain, and with four checkpoints:
 
-products = [torch.ops.aten.addmm.default]
-keep_products = partial(create_selective_checkpoint_contexts, products)
-
-
-def selective(net, x, segments):
-    size = len(net) // segments
-    options = {"use_reentrant": False, "context_fn": keep_products}
-    for start in range(0, len(net), size):
-        x = checkpoint(net[start : start + size], x, **options)
-    return x
-
-
-for way in [(plain,), (in_segments, 4), (selective, 4)]:
+for way in [(plain,), (in_segments, 4)]:
     peak = max(trace_memory(*way)[0])
     print(
         f"{way[0].__name__:<12} {count_flops(*way):.0f} x forward, peak {peak:.0f} MiB"
     )
 
 # sphinx_gallery_start_ignore
-assert count_flops(plain) == count_flops(selective, 4) == count_flops(selective, 8) == 3
+assert count_flops(plain) == 3
 assert all(count_flops(in_segments, n) == 4 for n in (1, 2, 4, 8))
-assert round(max(trace_memory(selective, 4)[0])) == 13
-_net, _x = build()
-selective(_net, _x, 4).sum().backward()
-assert torch.equal(_x.grad, _gradients[0])
 # sphinx_gallery_end_ignore
 
 # %%
