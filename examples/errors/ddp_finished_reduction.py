@@ -566,5 +566,6 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: why a parameter gets no gradient.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: ``module.`` in front of the names of a checkpoint.
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint does.
+# - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: the gradients of ``fully_shard``.
 # - In PyTorch's reference: `DistributedDataParallel
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.

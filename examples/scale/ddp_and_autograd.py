@@ -991,8 +991,9 @@ for _said, _sent in run_in_two_processes(_refused):
 # **Taking BatchNorm for shared.** It has different running statistics in each process, until the next forward copies those of
 # process 0. A checkpoint has those of the process that wrote it.
 #
-# **Calling dist.all_reduce or dist.all_gather inside the loss.** They have no derivative, and ``all_reduce`` writes into its
-# argument. For a log, reduce ``loss.detach().clone()`` (the sum; divide it for the mean).
+# **Calling dist.all_reduce or dist.all_gather inside the loss.** They have no derivative: :ref:`use functions that have one
+# <sphx_glr_gallery_scale_gradients_through_collectives.py>`. For a log, reduce ``loss.detach().clone()`` (the sum; divide it
+# for the mean).
 #
 # By default, the next forward raises an error if only some of the parameters got a gradient: see :ref:`the page on this message
 # <sphx_glr_gallery_errors_ddp_finished_reduction.py>`, also for *marked as ready twice*.
@@ -1036,6 +1037,7 @@ assert _right(*_cases) == [(1, False), (1, True)]
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: a model that is too large for one GPU.
 # - :ref:`sphx_glr_gallery_differentiation_hooks.py`: when a hook on a tensor runs.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: accumulation in one process.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: ``create_graph``, for penalties.
