@@ -58,7 +58,8 @@ def energy_and_forces(model, x, **options):
 x = torch.randn(16, 4, 3)
 energy, forces = energy_and_forces(Potential(nn.SiLU()), x)
 print("energy", tuple(energy.shape), "  forces", tuple(forces.shape))
-print("the forces of a structure add up to 0:", forces[0].sum().abs().item() < 1e-5)
+total = forces.sum(dim=1)  # over the atoms
+print("the forces of each structure add up to 0:", bool((total.abs() < 1e-5).all()))
 
 # sphinx_gallery_start_ignore
 torch.set_num_threads(1)  # small matrices: more threads do not help
@@ -80,7 +81,7 @@ def _by_differences(model, x, step=1e-5):
 assert torch.allclose(
     forces.double(), _by_differences(Potential(nn.SiLU()), x), atol=1e-4
 )
-assert forces.shape == x.shape and forces.sum(dim=1).abs().max() < 1e-5
+assert forces.shape == x.shape and total.shape == (16, 3) and total.abs().max() < 1e-5
 for _activation in (nn.SiLU(), nn.Tanh(), nn.GELU(), nn.Softplus(), nn.ReLU()):
     for _n, _atoms, _dtype in ((1, 2, torch.float32), (3, 5, torch.float64)):
         _model = Potential(_activation).to(_dtype)
@@ -225,12 +226,12 @@ for _kind in (nn.ReLU(), nn.SiLU()):  # what the biases learn from the forces
 
 # %%
 # **create_graph.** The loss on forces contains a gradient. Its own gradient, with respect to the weights, needs a graph of how
-# the forces were computed. ``create_graph=True`` records it. Without an option, ``loss.backward()`` raises *Trying to backward
-# through the graph a second time*. With ``retain_graph=True`` the error is gone, but the forces are constants for the loss: the
-# weights come out exactly as without a force loss. ``assert forces.requires_grad`` catches it.
+# the forces were computed. ``create_graph=True`` records it. Without an option, ``backward()`` of this loss raises *Trying to
+# backward through the graph a second time*. With ``retain_graph=True`` the error is gone, but the forces are constants for the
+# loss: the weights come out exactly as without a force loss. ``assert forces.requires_grad`` catches it.
 #
-# **The activation.** The derivative of ReLU is constant between its kinks, so forces jump, and a force loss gives hidden
-# biases no gradient. Take SiLU, Tanh, GELU or Softplus.
+# **The activation.** The derivative of ReLU is constant between its kinks, so forces jump, and the force loss gives these
+# hidden biases no gradient. Take SiLU, Tanh, GELU or Softplus.
 
 # %%
 # What people get wrong
@@ -269,7 +270,7 @@ raised = []
 for mode in (torch.no_grad, torch.inference_mode):
     for function in (with_grad, out_of_inference):
         with mode():
-            positions = x + 0.0
+            positions = x + 0.0  # made in this mode, as a batch is
             try:
                 function(positions)
                 result = "works"
@@ -289,10 +290,33 @@ for _mode in (torch.no_grad, torch.inference_mode):
             raised.append(str(error))
     assert torch.equal(_forces, energy_and_forces(model, x)[1])
 assert len(raised) == 3 and raised[0] == raised[1] == raised[2]
+
+from functools import partial
+
+
+class _WithSpecies(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.charge = nn.Embedding(5, 1)
+
+    def forward(self, x, species):
+        return model(x) + (self.charge(species) * x.square()).sum(dim=(1, 2))
+
+
+_model = _WithSpecies()
+with torch.inference_mode():
+    _batch = x + 0.0, torch.ones(24, 4, dtype=torch.long)
+    with torch.inference_mode(False):
+        for _species in (_batch[1], _batch[1].clone()):  # the positions alone do not do
+            try:
+                energy_and_forces(partial(_model, species=_species), _batch[0].clone())
+            except RuntimeError as error:
+                raised.append(str(error))
+assert len(raised) == 4 and "Inference tensors cannot be saved" in raised[3]
 # sphinx_gallery_end_ignore
 
 # %%
-# Leave inference mode and copy the positions, or pass ``Trainer(inference_mode=False)`` and use ``enable_grad``.
+# Leave inference mode and clone each tensor of the batch, or pass ``Trainer(inference_mode=False)`` and use ``enable_grad``.
 #
 # **Memory that grows in a simulation.** New positions are computed from forces. If the forces have a graph, or if you keep
 # energies, each step keeps what the steps before it recorded.
@@ -400,8 +424,6 @@ tabulate_relaxations()
 #   <https://github.com/facebookresearch/fairchem/issues/2072>`__). Keep ``energy.detach()``.
 # - With ``create_graph=True``, each step holds its graph as long as you hold its results.
 # - ``x`` that is not detached chains all steps. Call ``x.detach()`` in each step.
-#
-# So in a simulation: no ``create_graph``, and detached results.
 
 # %%
 # Exercise

@@ -11,9 +11,9 @@ Who calls backward? Trainer, Accelerate, Lightning, PEFT
 
 .. in-short::
 
-   The ``Trainer`` of Transformers and Lightning call ``backward()`` on the loss that you return, so do not call it yourself.
+   Lightning and the ``Trainer`` of Transformers call ``backward()`` on the loss that you return, so do not call it yourself.
    With Accelerate, call ``accelerator.backward(loss)``. In Lightning's manual optimization, call
-   ``self.manual_backward(loss)``. PEFT only changes the model. A step has this order:
+   ``self.manual_backward(loss)``. PEFT only changes the model. A step over ``k`` batches has this order:
 
    .. code-block:: text
 
@@ -26,7 +26,7 @@ Who calls backward? Trainer, Accelerate, Lightning, PEFT
 # The order in plain PyTorch
 # --------------------------
 # A library hides the training loop. Then you no longer see whether the loss is already divided, and when gradients are clipped
-# and cleared. This loop has all of it. It takes one step for ``k`` batches, as in float16 training:
+# and cleared. This loop takes one step for ``k`` batches, with a scaler for float16:
 
 import pandas as pd
 import torch
@@ -53,7 +53,7 @@ for i, (xs, ys) in enumerate(batches, start=1):
     loss = mse_loss(model(xs), ys)
     scaler.scale(loss / k).backward()
     if i % k == 0:
-        scaler.unscale_(optimizer)
+        scaler.unscale_(optimizer)  # the true gradients again
         norm = clip_grad_norm_(model.parameters(), max_norm=1.0)
         # sphinx_gallery_start_ignore
         _clipped = torch.cat([p.grad.flatten() for p in model.parameters()])
@@ -138,8 +138,8 @@ assert all(len(_entries) == len(PARTS) for _entries in WHO.values())
 #      - unscales, clips
 #      - steps, clears
 #    * - transformers 5.24.0, ``Trainer``
-#      - ``training_step`` divides by the batches of this step, unless the model or ``compute_loss_func`` gets
-#        ``num_items_in_batch``
+#      - ``training_step`` divides by the batches of this step, unless the model gets ``num_items_in_batch`` or you pass
+#        ``compute_loss_func``
 #      - ``_clip_grad_norm``. The default of ``max_grad_norm`` is 1.0.
 #      - ``_run_epoch``, with ``model.zero_grad()`` after the step
 #    * - accelerate 1.15.0
@@ -222,10 +222,11 @@ assert abs(_norm[3] - _of_one_batch(*batches[-1], k).norm()) < 1e-4  # the last 
 pd.DataFrame(rows).T.rename_axis(columns="mistake")
 
 # %%
-# - **Never divided.** Your ``compute_loss`` in a subclass of ``Trainer`` takes a plain mean, but the model's ``forward`` has
-#   ``**kwargs``, so the ``Trainer`` leaves the division to the loss (as in `trl#2615
-#   <https://github.com/huggingface/trl/pull/2615>`__). Set ``self.model_accepts_loss_kwargs = False`` in your ``__init__``.
-#   Clipping hides such a factor, as *weights moved* shows, and so does Adam. Look at the norm before clipping.
+# - **Never divided.** Your loss is a plain mean, but the ``Trainer`` leaves the division to it, because you pass
+#   ``compute_loss_func`` or the model's ``forward`` has ``**kwargs`` (as in `trl#2615
+#   <https://github.com/huggingface/trl/pull/2615>`__). Write ``loss_is_scaled_for_ga = False`` into a subclass of ``Trainer``.
+#   In older versions, override ``compute_loss``, and set ``self.model_accepts_loss_kwargs = False`` after
+#   ``super().__init__()``. Clipping and Adam hide such a factor: look at the norm before clipping.
 # - **Divided twice.** ``accelerator.backward(loss / k)`` divides again. Pass the loss undivided.
 # - **zero_grad before forward** inside ``accelerator.accumulate(model)`` (`accelerate#1299
 #   <https://github.com/huggingface/accelerate/issues/1299>`__). The call does nothing until the last batch of the step. There
@@ -235,7 +236,7 @@ pd.DataFrame(rows).T.rename_axis(columns="mistake")
 #   <https://github.com/Lightning-AI/pytorch-lightning/issues/1771>`__). It raises the first error below. With
 #   ``retain_graph=True``, its undivided gradient is added. For a loss that contains a gradient, use
 #   :ref:`torch.autograd.grad <sphx_glr_gallery_differentiation_higher_order.py>`.
-# - **Clipped before unscale.** The scaled norm is huge, so almost nothing is left of the step. This happens in Lightning's
+# - **Clipped before unscale.** The scaled norm is huge, so almost nothing is left of SGD's step. This happens in Lightning's
 #   manual optimization with ``precision="16-mixed"``, if ``training_step`` calls ``self.clip_gradients`` (`lightning#18089
 #   <https://github.com/Lightning-AI/pytorch-lightning/issues/18089>`__). Call it in ``on_before_optimizer_step``: that hook
 #   runs after unscaling.
@@ -275,9 +276,8 @@ assert messages[1].startswith("unscale_() has already been called on this optimi
 # %%
 # Exercise
 # --------
-# An epoch has 6 batches, and ``k`` is 4. So the last step has 2 batches. Accelerate and Lightning divide by 4 in this step,
-# too. The ``Trainer`` divides by 2. How large is the gradient of Accelerate's last step, compared with the mean over both
-# batches?
+# An epoch has 6 batches, and ``k`` is 4. In the last step, Accelerate and Lightning divide by 4, too. The ``Trainer`` divides
+# by 2. How large is the gradient of Accelerate's last step, compared with the mean over both batches?
 #
 # .. solution::
 #
