@@ -520,6 +520,7 @@ assert abs(short / long - 10) < 1e-9
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, with batches of equal sizes, and where the memory is won.
+# - :ref:`sphx_glr_gallery_practice_language_model_losses.py`, shift and mask, and the mean over tokens or rows.
 # - :ref:`sphx_glr_gallery_training_custom_losses.py`, ``mean``, ``sum`` and ``none``.
 # - In PyTorch's reference: `torch.nn.functional.cross_entropy
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.cross_entropy.html>`__, whose ``reduction`` says by what
