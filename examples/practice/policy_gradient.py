@@ -8,8 +8,6 @@ Policy gradient: REINFORCE, log_prob, rsample, detach
    single: detach the advantage, the value or the reward
    single: rsample or sample
    single: exp(logp - logp.detach())
-   single: the ratio is always 1 in GRPO or PPO
-   single: the loss is 0 in GRPO
    single: sum log_prob over the action dimension
    single: NotImplementedError without a message from rsample
 
@@ -315,8 +313,8 @@ assert (_whole - _kl).abs().min() > 0.1
 # exp(logp - logp.detach())
 # -------------------------
 # Some GRPO code has ``torch.exp(logp - logp.detach()) * advantage``. The exponential is 1, and its gradient is that of ``logp``
-# (asked in `trl#2769 <https://github.com/huggingface/trl/issues/2769>`__). So the gradient is that of ``logp * advantage``, and
-# the loss is the mean advantage with a minus sign. With advantages around 0, the loss is about 0, and the policy still learns.
+# (asked in `trl#2769 <https://github.com/huggingface/trl/issues/2769>`__). So the gradient is that of ``logp * advantage``.
+# :ref:`The loss is about 0, and the policy still learns <sphx_glr_gallery_practice_preference_and_policy_losses.py>`.
 #
 # Both losses need actions of the current policy. After a step of the optimizer, the same actions come from an older one. Then
 # keep the log-probabilities from the draw, detached, and use the ratio. PPO also clips it.
@@ -577,6 +575,7 @@ for _n in (2, 3, 5):
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, straight-through and Gumbel-softmax.
+# - :ref:`sphx_glr_gallery_practice_preference_and_policy_losses.py`, clip, KL penalty and DPO.
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, what ``detach`` cuts and what it shares.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, the error of a loss without a graph.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`, more training loops that are wrong without an error.

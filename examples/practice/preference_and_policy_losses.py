@@ -1,0 +1,329 @@
+r"""
+GRPO, PPO and DPO losses: KL, ratio, clip
+=========================================
+
+.. index::
+   single: k1, k2, k3: KL estimators
+   single: KL penalty in the loss or in the reward
+   single: the loss is 0 in GRPO
+   single: the ratio is always 1 in GRPO or PPO
+   single: DPO loss stays at 0.693
+   single: F.kl_div: which argument is first
+
+.. in-short::
+
+   The value of these losses says little. Look at the gradient. At the first step, the loss of GRPO is about 0 and that of
+   DPO is 0.693, and both have a gradient. A KL estimate from samples can have the right value and the wrong gradient:
+   ``logp - ref_logp`` as a loss has none on average. This one has both right:
+
+   .. code-block:: python
+
+      difference = logp - ref_logp  # of the sampled tokens
+      k3 = torch.expm1(-difference) + difference
+      kl_loss = ((logp - logp.detach()).exp() * k3).mean()
+
+   It needs samples of the current policy. After a step, write ``old_logp`` for ``logp.detach()``: what the policy of the
+   samples gave to them. ``ref_logp`` comes from a frozen copy of the model.
+"""
+
+# %%
+# A KL estimate as a loss
+# -----------------------
+# After fine-tuning, a model learns from rewards (PPO, GRPO) or from pairs of answers (DPO), and should stay near a reference
+# model. A KL penalty holds it there. The exact KL needs a sum over the vocabulary, so most code estimates it from the sampled
+# token alone. With a vocabulary of four words, you can compute the mean of the estimates over all samples:
+
+import torch
+from torch.nn.functional import kl_div, logsigmoid
+
+logits = torch.tensor([0.5, 1.5, 0.0, -0.5], requires_grad=True)
+logp = logits.log_softmax(0)
+ref_logp = torch.tensor([2.0, 0.5, 0.0, -1.0]).log_softmax(0)
+probs = logp.detach().exp()  # how often the policy samples each word
+
+difference = logp - ref_logp
+k1 = difference
+k2 = difference**2 / 2
+k3 = torch.expm1(-difference) + difference
+on_policy = (logp - logp.detach()).exp()  # 1, with the gradient of logp
+losses = {
+    "exact KL": (logp.exp() * difference).sum(),
+    "k1": (probs * k1).sum(),
+    "k2": (probs * k2).sum(),
+    "k3": (probs * k3).sum(),
+    "on_policy * k3": (probs * on_policy * k3).sum(),
+}
+
+
+def gradient(loss):
+    return torch.autograd.grad(loss, logits, retain_graph=True)[0]
+
+
+# %%
+# .. how-measured:: This code draws the gradients for the four words.
+
+import matplotlib.pyplot as plt
+
+
+def plot_gradients():
+    _, ax = plt.subplots(figsize=(7, 2.7), layout="constrained")
+    colors = "#1e293b", "#c2410c", "#047857", "#7c3aed"
+    for number, (name, color) in enumerate(zip(losses, colors, strict=False)):
+        place = [word + 0.2 * number - 0.3 for word in range(4)]
+        ax.bar(place, gradient(losses[name]).tolist(), 0.2, color=color, label=name)
+    ax.axhline(0, color="#64748b", linewidth=0.8)
+    ax.set_xticks(range(4), [f"word {word}" for word in range(4)])
+    ax.set(ylabel="gradient of the logit")
+    ax.set_title("As a loss, k1 pulls nowhere, and k3 pulls elsewhere")
+    ax.legend(fontsize=8)
+
+
+# %%
+# The gradient that each of them has on average:
+
+# figure: Bars for the gradients of four logits. The exact KL and k2 have equal bars: negative for word 0, positive for word 1,
+#   and small ones for the other two. k1 has no bars. k3 has a longer negative bar for word 0, and for word 2 a positive bar
+#   where the exact one is negative.
+plot_gradients()
+
+for name, loss in losses.items():
+    rounded = gradient(loss).numpy().round(2) + 0.0
+    print(f"{name:<15} value {loss.item():.2f}   gradient {rounded}")
+
+# sphinx_gallery_start_ignore
+_exact = gradient(losses["exact KL"])
+_reverse = gradient((ref_logp.exp() * (ref_logp - logp)).sum())
+assert abs(losses["k1"] - losses["exact KL"]) < 1e-6
+assert abs(losses["k3"] - losses["exact KL"]) < 1e-6
+assert losses["k2"] - losses["exact KL"] > 0.05
+assert gradient(losses["k1"]).abs().max() < 1e-6
+assert torch.allclose(gradient(losses["k2"]), _exact, atol=1e-6)
+assert torch.allclose(gradient(losses["k3"]), _reverse, atol=1e-6)
+assert torch.allclose(gradient(losses["on_policy * k3"]), _exact, atol=1e-6)
+assert _exact[2] < 0 < _reverse[2] and (_exact - _reverse).abs().max() > 0.1
+_in_reward = (probs * logp * difference.detach()).sum()  # minus beta * k1, as a reward
+assert torch.allclose(gradient(_in_reward), _exact, atol=1e-6)
+assert torch.allclose(gradient((probs * on_policy * k1).sum()), _exact, atol=1e-6)
+for _seed in range(20):  # other policies and vocabularies, in double
+    torch.manual_seed(_seed)
+    _q = torch.randn(2 + _seed, dtype=torch.float64).log_softmax(0)
+    _w = torch.randn(2 + _seed, dtype=torch.float64, requires_grad=True)
+    _l = _w.log_softmax(0)
+    _p, _d, _on = _l.detach().exp(), _l - _q, (_l - _l.detach()).exp()
+    _right = torch.autograd.grad((_l.exp() * _d).sum(), _w, retain_graph=True)[0]
+    _other = -_q.exp() + _p  # of KL(ref || policy)
+    for _k, _wanted in (
+        (_d, 0 * _right),
+        (_d**2 / 2, _right),
+        (torch.expm1(-_d) + _d, _other),
+        (_on * (torch.expm1(-_d) + _d), _right),
+        (_on * _d, _right),
+        (_l * _d.detach(), _right),
+    ):
+        _found = torch.autograd.grad((_p * _k).sum(), _w, retain_graph=True)[0]
+        assert torch.allclose(_found, _wanted, atol=1e-9)
+    assert (torch.expm1(-_d) + _d >= 0).all()
+    _old = torch.randn(2 + _seed, dtype=torch.float64).log_softmax(0)  # off-policy
+    _later = _old.exp() @ ((_l - _old).exp() * (torch.expm1(-_d) + _d))
+    _found = torch.autograd.grad(_later, _w, retain_graph=True)[0]
+    assert torch.allclose(_found, _right, atol=1e-9)
+_tiny = torch.tensor([1e-6, -1e-5])
+assert ((-_tiny).exp() - 1 + _tiny).min() < 0 <= (torch.expm1(-_tiny) + _tiny).min()
+# sphinx_gallery_end_ignore
+
+# %%
+# - ``k1`` has the right value. As a loss, ``ref_logp`` is a constant that drops out, and what is left is the gradient of
+#   ``logp``, which is 0 on average (`open-instruct#535 <https://github.com/allenai/open-instruct/pull/535>`__).
+# - ``k2`` has another value and the right gradient.
+# - ``k3``, which many GRPO trainers use, has the right value and the gradient of the KL in the other direction, from the
+#   reference to the policy.
+# - ``on_policy * k3`` has both right (`NeMo-RL#2506 <https://github.com/NVIDIA-NeMo/RL/pull/2506>`__).
+#
+# The reason: the policy also decides which words are sampled. The gradient of an estimate leaves this out, and ``on_policy``
+# puts it back, :ref:`as in a policy gradient <sphx_glr_gallery_practice_policy_gradient.py>`. So ``-k1``, detached, is right as
+# a part of the reward, as PPO has it. All this is for one token, with the tokens before it fixed.
+
+# %%
+# GRPO and PPO: ratio 1, loss 0, and a gradient
+# ---------------------------------------------
+# Five sampled answers of one word, with their rewards. The advantages of a group have the mean 0:
+
+words = torch.tensor([0, 1, 1, 2, 3])
+rewards = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0])
+advantage = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
+old_logp = logp[words].detach()  # from the draw
+
+
+def grpo_loss(logp, old_logp, advantage):
+    ratio = (logp - old_logp).exp()
+    clipped = ratio.clamp(0.8, 1.2)
+    return -torch.minimum(ratio * advantage, clipped * advantage).mean()
+
+
+loss = grpo_loss(logp[words], old_logp, advantage)
+print("loss", round(loss.item(), 4) + 0.0)
+print("gradient", gradient(loss).numpy().round(2))
+
+ratio = torch.tensor([0.7, 1.0, 1.3], requires_grad=True)
+for sign in (1.0, -1.0):
+    gain = torch.minimum(ratio * sign, ratio.clamp(0.8, 1.2) * sign)
+    (slope,) = torch.autograd.grad(gain.sum(), ratio)
+    print(f"advantage {sign:4}: at ratios 0.7, 1, 1.3 the slope is {slope.tolist()}")
+
+# sphinx_gallery_start_ignore
+assert abs(loss) < 1e-6 and gradient(loss).abs().max() > 0.1
+assert torch.allclose(gradient(loss), gradient(-(logp[words] * advantage).mean()))
+for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
+    _gain = torch.minimum(ratio * _sign, ratio.clamp(0.8, 1.2) * _sign)
+    assert torch.autograd.grad(_gain.sum(), ratio)[0].tolist() == _wanted
+# sphinx_gallery_end_ignore
+
+# %%
+# With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (asked in `open-r1#239
+# <https://github.com/huggingface/open-r1/issues/239>`__ and `trl#3452 <https://github.com/huggingface/trl/issues/3452>`__). If
+# longer answers :ref:`count more <sphx_glr_gallery_practice_language_model_losses.py>`, it is only near 0. Watch the reward
+# instead. The clip acts when the weights have moved. It ends the gradient of a token whose ratio has moved far enough in the
+# direction that its advantage asks for. It does not pull back.
+
+# %%
+# DPO starts at 0.693
+# -------------------
+# The log-probability of an answer is the *sum* over its tokens, which
+# :ref:`cross_entropy with reduction="none" <sphx_glr_gallery_practice_language_model_losses.py>` gives with a minus sign.
+
+
+def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta=0.1):
+    margin = (chosen - ref_chosen) - (rejected - ref_rejected)
+    return -logsigmoid(beta * margin).mean()
+
+
+chosen = torch.tensor([-12.0], requires_grad=True)
+rejected = torch.tensor([-30.0], requires_grad=True)
+loss = dpo_loss(chosen, rejected, chosen.detach(), rejected.detach())
+loss.backward()
+print(f"loss {loss.item():.3f}")
+print(f"gradients {chosen.grad.item():.2f} and {rejected.grad.item():.2f}")
+
+# sphinx_gallery_start_ignore
+assert round(loss.item(), 3) == 0.693
+assert abs(chosen.grad + 0.05) < 1e-6 and abs(rejected.grad - 0.05) < 1e-6
+assert dpo_loss(chosen - 3, rejected - 9, chosen, rejected) < loss  # less likely, both
+# sphinx_gallery_end_ignore
+
+# %%
+# Policy and reference are equal, so the margin is 0 and the loss is :math:`\log 2`. The two gradients are always opposite: only
+# the margin counts. So the loss can fall while the chosen answer becomes *less* likely.
+
+# %%
+# What people get wrong
+# ---------------------
+# **The reference is the model itself.** ``reference = model`` copies nothing. 100 steps of DPO on one pair of words:
+
+
+def train(kind):
+    policy = torch.zeros(4, requires_grad=True)
+    reference = policy.detach().clone() if kind == "a frozen copy" else policy
+    optimizer = torch.optim.SGD([policy], lr=1.0)
+    for _ in range(100):
+        logp = policy.log_softmax(0)
+        with torch.set_grad_enabled(kind == "the model"):
+            ref = reference.log_softmax(0)
+        loss = dpo_loss(logp[0], logp[1], ref[0], ref[1])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return loss.item(), policy.grad.norm().item(), logp[0].exp().item()
+
+
+for kind in ("a frozen copy", "the model", "the model, under no_grad"):
+    loss, norm, probability = train(kind)
+    print(f"{kind:<25} loss {loss:.3f}  gradient {norm:.3f}  chosen {probability:.2f}")
+
+# sphinx_gallery_start_ignore
+(_copy, _norm, _), (_same, _none, _at) = train("a frozen copy"), train("the model")
+assert _copy < 0.5 and _norm > 0.01 and _none == 0 and _at == 0.25
+_same_too, _constant, _far = train("the model, under no_grad")
+assert round(_same, 3) == 0.693 == round(_same_too, 3)
+assert abs(_constant - 0.05 * 2**0.5) < 1e-6 and _far > 0.9
+# sphinx_gallery_end_ignore
+
+# %%
+# If your loss stays at 0.693, print the norm of the gradient (0 in `trl#4023
+# <https://github.com/huggingface/trl/issues/4023>`__). It is also 0 if no parameter is trained. In the last row, the reference
+# moves along, so the loss stays and the pull never ends.
+#
+# **old_logp is computed again** in each step, from the current model. Then the ratio stays 1 and the clip never acts. If it is
+# not detached either, the gradient is 0:
+
+
+def probability_ratio(kind):
+    policy = torch.zeros(4, requires_grad=True)
+    first = policy.log_softmax(0)[words].detach()
+    for _ in range(20):
+        logp = policy.log_softmax(0)[words]
+        old = {"kept": first, "again": logp.detach(), "not detached": logp}[kind]
+        (grad,) = torch.autograd.grad(grpo_loss(logp, old, advantage), policy)
+        policy = (policy - 0.3 * grad).detach().requires_grad_()
+    return (policy.log_softmax(0)[words] - first).exp().detach()
+
+
+for kind in ("kept", "again", "not detached"):
+    moved = probability_ratio(kind).numpy().round(2)
+    print(f"{kind:<13} ratio to the first policy {moved}")
+
+# sphinx_gallery_start_ignore
+_kept, _again = probability_ratio("kept"), probability_ratio("again")
+assert _kept.min() > 0.7 and _kept.max() < 1.35
+assert _again.max() > 1.6 and _again.min() < 0.5
+assert torch.equal(probability_ratio("not detached"), torch.ones(5))
+# sphinx_gallery_end_ignore
+
+# %%
+# With one step for each draw, ``logp.detach()`` is right, and the clip does nothing (asked in `minimind#775
+# <https://github.com/jingyaogong/minimind/issues/775>`__).
+#
+# **kl_div is the other way round.** ``kl_div(input, target)`` is the KL from the *target* to the input. So the penalty
+# over the whole vocabulary has the reference first:
+
+for name, value in {
+    "kl_div(ref_logp, logp)": kl_div(ref_logp, logp, reduction="sum", log_target=True),
+    "kl_div(logp, ref_logp)": kl_div(logp, ref_logp, reduction="sum", log_target=True),
+}.items():
+    print(f"{name} gradient {gradient(value).numpy().round(2)}")
+
+# sphinx_gallery_start_ignore
+_first = kl_div(ref_logp, logp, reduction="sum", log_target=True)
+assert torch.allclose(gradient(_first), _exact, atol=1e-6)
+assert torch.allclose(gradient(value), _reverse, atol=1e-6)
+# sphinx_gallery_end_ignore
+
+# %%
+# Exercise
+# --------
+# All answers of a group have the reward 0. What is the gradient of ``grpo_loss``? And without the ``1e-4``?
+#
+# .. solution::
+#
+# All advantages are 0, and so is the gradient: the group teaches nothing (asked in `ms-swift#4547
+# <https://github.com/modelscope/ms-swift/issues/4547>`__). Without ``1e-4``, 0 is divided by 0, and one such group makes the
+# gradients of the whole batch NaN:
+
+rewards = torch.zeros(5)
+for epsilon in (1e-4, 0.0):
+    advantage = (rewards - rewards.mean()) / (rewards.std() + epsilon)
+    print(epsilon, gradient(grpo_loss(logp[words], old_logp, advantage)).tolist())
+
+# sphinx_gallery_start_ignore
+assert gradient(grpo_loss(logp[words], old_logp, advantage)).isnan().all()
+advantage = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
+assert not gradient(grpo_loss(logp[words], old_logp, advantage)).any()
+# sphinx_gallery_end_ignore
+
+# %%
+# See also
+# --------
+# - :ref:`sphx_glr_gallery_practice_policy_gradient.py`, why ``log_prob`` times reward, and what to detach.
+# - :ref:`sphx_glr_gallery_practice_language_model_losses.py`, shift, mask, and the mean over tokens or rows.
+# - :ref:`sphx_glr_gallery_modules_tied_weights_and_lora.py`: with an adapter, the model without it is the reference.
+# - In PyTorch's reference: `torch.nn.functional.kl_div
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.kl_div.html>`__.
