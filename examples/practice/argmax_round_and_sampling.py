@@ -616,6 +616,7 @@ assert torch.equal(torch.where(x < 0, -1.0, 1.0), x.sign())
 # --------
 # - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`, straight-through as a Function.
 # - :ref:`sphx_glr_gallery_practice_policy_gradient.py`, which needs no soft version.
+# - :ref:`sphx_glr_gallery_practice_mixture_of_experts.py`, where a router chooses with ``topk``.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, kinks, ties in ``max`` and NaN.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, the error of a loss without a graph.
 # - In PyTorch's reference: `gumbel_softmax
