@@ -78,6 +78,7 @@ def plot_gradients(grad):
 plot_gradients(logits.grad)
 
 # sphinx_gallery_start_ignore
+torch.set_num_threads(1)  # small tensors: more threads do not help
 _learned = [
     [vocabulary[one.argmin()] if one.any() else "" for one in row]
     for row in logits.grad
@@ -102,7 +103,7 @@ assert (labels != -100).sum() == 7 and len(vocabulary) == 12
 # -----------------------------
 # ``cross_entropy`` takes the mean over all tokens that count. So the row with five of them weighs more than the row with two.
 # ``reduction="none"`` gives you the loss of each token, with 0 at -100. The classes must be its second dimension: ``.mT`` moves
-# them there.
+# them there. How much do a token and a row of each answer weigh?
 
 losses = cross_entropy(logits[:, :-1].mT, labels[:, 1:], reduction="none")
 counts = (labels[:, 1:] != -100).sum(1)
@@ -181,7 +182,7 @@ for _shift, _wanted in ((1, [3, 4, 5, 6, 7]), (0, [3] * 5), (2, [3, 5, 7, 9, 1])
 # sphinx_gallery_end_ignore
 
 # %%
-# The losses do not tell. Without a shift, the model repeats the token that it has just read. With two, it predicts the token
+# The losses do not show it. Without a shift, the model repeats the token that it has just read. With two, it predicts the token
 # after the next. This happens to people who shift labels for a model that does it too (`transformers#32944
 # <https://github.com/huggingface/transformers/issues/32944>`__, `amber-train#6
 # <https://github.com/LLM360/amber-train/issues/6>`__).

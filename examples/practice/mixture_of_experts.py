@@ -100,13 +100,12 @@ plot_gradients()
 # And for the weight of the router, over all tokens:
 
 for k in (1, 2, 4):
-    before, after = (
-        model_after_backward(k, first).router.weight.grad.norm()
-        for first in (True, False)
-    )
+    before = model_after_backward(k, True).router.weight.grad.norm()
+    after = model_after_backward(k, False).router.weight.grad.norm()
     print(f"k = {k}: softmax before {before:.3f}, after {after:.3f}")
 
 # sphinx_gallery_start_ignore
+torch.set_num_threads(1)  # small tensors: more threads do not help
 for _k in (1, 2, 4):
     _before, _after = model_after_backward(_k, True), model_after_backward(_k, False)
     assert torch.equal(_before.chosen, _after.chosen)
@@ -140,8 +139,8 @@ assert torch.allclose(_soft / _soft.sum(-1, keepdim=True), _top.softmax(-1))
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Softmax first:** each weight has all logits in its denominator, so all logits get a gradient. But nobody has computed
-#   the experts that were not chosen. Their logits only move so that the weight of the chosen ones rises or falls.
+# - **Softmax first:** each weight has all logits in its denominator, so all logits get a gradient. But the experts that
+#   were not chosen are not computed. Their logits only move so that the weight of the chosen ones rises or falls.
 # - **Softmax after top-k**, or ``weight / weight.sum(-1, keepdim=True)``: the weights add up to 1, so the router learns which
 #   of the chosen experts is better. With ``k = 1`` there is nothing to compare (found in `mixture-of-experts#27
 #   <https://github.com/davidmrau/mixture-of-experts/issues/27>`__ and `minimind#858
@@ -153,8 +152,9 @@ assert torch.allclose(_soft / _soft.sum(-1, keepdim=True), _top.softmax(-1))
 # %%
 # The load-balancing loss
 # -----------------------
-# A router may send most tokens to one expert. The usual cure multiplies, for each expert, its share of the tokens by
-# its mean probability. The share is a count and has no gradient. It is a weight: the logits of busy experts are pushed down.
+# A router may send most tokens to one expert. The usual loss against this multiplies, for each expert, its share of the
+# tokens by its mean probability. The share is a count and has no gradient. It is a weight: the logits of busy experts are
+# pushed down.
 
 
 def balance_loss(probability, chosen):
