@@ -21,8 +21,7 @@ Hooks on optimizers, on all modules, and on state_dict
 # %%
 # Log in a loop that you cannot edit
 # ----------------------------------
-# Somebody else's code trains your model, for example a trainer. You want to see the norm of the gradient before each step. A
-# hook on the optimizer does that:
+# A trainer runs the loop, and you want to see the norm of the gradient before each step. A hook on the optimizer does that:
 
 import torch
 from torch import nn
@@ -223,19 +222,17 @@ for _owner, _hooks in (
         ):
             if _word in _gets.split(", "):
                 assert isinstance(_given[_gets.split(", ").index(_word)], _type)
-_opt, _failed = torch.optim.SGD(model.parameters(), lr=0.1), []
-_opt.register_step_pre_hook(lambda *_: 5)
-try:
-    _opt.step()
-except RuntimeError as error:
-    _failed.append("must return None or a tuple of (new_args" in str(error))
-assert _failed == [True]
+_opt, _seen = torch.optim.SGD(model.parameters(), lr=0.1), []
+_opt.register_step_pre_hook(lambda o, args, kwargs: _seen.append((args, kwargs)))
+_opt.step()
+assert _seen == [((_opt,), {})]
 # sphinx_gallery_end_ignore
 tabulate_hooks_on_one()
 
 # %%
 # The name says when a hook runs: *pre* before the call, *post* after it. The step pre-hook may return ``(args, kwargs)`` for
-# ``step``, and a state_dict hook of an optimizer a new dict. A module's hooks change the state_dict in place.
+# ``step``, where ``args[0]`` is the optimizer. A state_dict hook of an optimizer may return a new dict. A module's hooks
+# change the state_dict in place.
 
 # %%
 # Hooks on all modules and all optimizers
@@ -245,7 +242,7 @@ tabulate_hooks_on_one()
 tabulate_hooks_on_all()
 
 # %%
-# They also run for what you forget: containers and loss functions are modules, too. ``with`` removes such a hook at the end:
+# They also run for containers and loss functions. ``with`` removes such a hook at the end:
 
 from torch.nn.modules.module import register_module_forward_hook
 
@@ -264,29 +261,6 @@ print(names)
 assert names == ["Linear", "Tanh", "Sequential", "MSELoss"]
 nn.Linear(3, 1)(x)
 assert len(names) == 4
-_order, _handles = [], []
-
-
-def _note(name):
-    return lambda *_: _order.append(name)
-
-
-_net, _leaf = nn.Linear(3, 1), torch.ones(2, 3, requires_grad=True)
-_opt = torch.optim.SGD(_net.parameters(), lr=0.1)
-_handles += [_net.register_forward_hook(_note("own forward"))]
-_handles += [_net.register_full_backward_hook(_note("own backward"))]
-_handles += [register_module_forward_hook(_note("all forward"))]
-_handles += [of_modules.register_module_full_backward_hook(_note("all backward"))]
-for _when in ("pre", "post"):
-    _handles += [getattr(_opt, f"register_step_{_when}_hook")(_note(f"own {_when}"))]
-    _all = getattr(of_optimizers, f"register_optimizer_step_{_when}_hook")
-    _handles += [_all(_note(f"all {_when}"))]
-_net(_leaf).sum().backward()
-_opt.step()
-assert _order[:4] == ["all forward", "own forward", "all backward", "own backward"]
-assert _order[4:] == ["all pre", "own pre", "own post", "all post"]
-for _handle in _handles:
-    _handle.remove()
 _raised = []
 with of_modules.register_module_full_backward_hook(lambda *_: None):
     try:
@@ -297,8 +271,7 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# The hooks for all run before the own hooks of a module or optimizer; only after ``step()``, they run last. A full backward
-# hook on all modules fails with ``nn.ReLU(inplace=True)``: see :ref:`the page on module hooks
+# A full backward hook on all modules fails with ``nn.ReLU(inplace=True)``: see :ref:`the page on module hooks
 # <sphx_glr_gallery_differentiation_hooks_on_modules.py>`.
 
 # %%
@@ -376,8 +349,7 @@ assert len(_ran) == 1 < len(_calls)
 # sphinx_gallery_end_ignore
 
 # %%
-# Clip inside the closure. (A hook of Lightning had this fault: `lightning#10167
-# <https://github.com/Lightning-AI/pytorch-lightning/pull/10167>`__.)
+# Clip inside the closure. (As in `lightning#10167 <https://github.com/Lightning-AI/pytorch-lightning/pull/10167>`__.)
 #
 # **Expecting a checkpoint or a copy to keep hooks.** A ``state_dict`` has no hooks. ``copy.deepcopy`` keeps those of a module,
 # and drops those of an optimizer:
@@ -401,8 +373,41 @@ assert len(norms) == 2  # loading leaves the hooks of this optimizer alone
 # sphinx_gallery_end_ignore
 
 # %%
-# **A lambda that returns something.** ``lambda optimizer, args, kwargs: 5`` raises *must return None or a tuple of (new_args,
-# new_kwargs)*.
+# **A hook on a wrapper**, such as the optimizer of Accelerate: *object has no attribute '_optimizer_step_pre_hooks'*. Register
+# it on ``wrapper.optimizer``.
+#
+# **A fused optimizer with GradScaler** unscales inside ``step()``. So a pre-hook sees gradients times the scale, 65536 at
+# first: do not clip there.
+
+# sphinx_gallery_start_ignore
+for _fused in (False, True):
+    _w = torch.ones(4, requires_grad=True)
+    _optimizer = torch.optim.AdamW([_w], fused=_fused)
+    _optimizer.register_step_pre_hook(log_norm)
+    norms.clear()
+    _scaler = torch.amp.GradScaler("cpu")
+    _scaler.scale(_w.sum()).backward()
+    _scaler.step(_optimizer)
+    assert norms == [2.0 * 65536 if _fused else 2.0]
+
+
+class _Wrapper(torch.optim.Optimizer):  # as in Accelerate
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self, closure=None):
+        self.optimizer.step(closure)
+
+
+_wrapper, _ran = _Wrapper(_optimizer), []
+try:
+    _wrapper.register_step_pre_hook(log_norm)
+except AttributeError as error:
+    _ran.append("has no attribute '_optimizer_step_pre_hooks'" in str(error))
+_wrapper.optimizer.register_step_pre_hook(lambda *_: _ran.append(True))
+_wrapper.step()
+assert _ran == [True, True]
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

@@ -527,8 +527,8 @@ _ = review.embedding.weight.requires_grad_(True)
 # %%
 # Guidance: a gradient inside a sampling loop
 # -------------------------------------------
-# Samplers of diffusion models run under ``no_grad``. Guidance moves the sample along the gradient of a score. Switch recording
-# on for this gradient, and begin with a new leaf:
+# Diffusion samplers run under ``no_grad``. Guidance moves the sample along the gradient of a score. Switch recording on, and
+# begin with a new leaf:
 
 
 @torch.no_grad()
@@ -561,6 +561,18 @@ _pipe, _leaf = _Pipe(), image.clone().requires_grad_()
 with torch.no_grad(), torch.enable_grad():
     assert not _pipe.decode(_leaf).requires_grad
     assert _pipe.decode.__wrapped__(_pipe, _leaf).requires_grad
+_denoiser = nn.AvgPool2d(3, 1, padding=1)
+_raised = []
+with torch.no_grad():
+    _clean = _denoiser(_leaf)
+    with torch.enable_grad():
+        try:
+            torch.autograd.grad(model(_clean)[0, label], _leaf)
+        except RuntimeError as error:
+            _raised.append("appears to not have been used" in str(error))
+        _score = model(_denoiser(_leaf))[0, label]
+        assert torch.autograd.grad(_score, _leaf)[0].any()
+assert _raised == [True]
 _weights_saved = []
 for _frozen in (False, True):
     model.requires_grad_(not _frozen)
@@ -586,8 +598,8 @@ assert torch.equal(_sample(image), gradient)
 # sphinx_gallery_end_ignore
 
 # %%
-# Freeze the model, and each step saves less. A method that is itself decorated with ``no_grad`` cuts the graph again: call
-# ``pipe.decode.__wrapped__(pipe, x)`` instead of ``pipe.decode(x)`` (asked in `diffusers#2990
+# If you score the denoised image, call the denoiser on ``leaf``. Freeze the model, and each step saves less. A method
+# decorated with ``no_grad`` cuts the graph again: call ``pipe.decode.__wrapped__(pipe, x)`` (asked in `diffusers#2990
 # <https://github.com/huggingface/diffusers/issues/2990>`__).
 
 # %%

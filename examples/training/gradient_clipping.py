@@ -237,6 +237,9 @@ _squares = [get_total_norm([p.grad]) ** 2 for p in _stages]  # of two processes
 for _p in _stages:
     clip_grads_with_norm_([_p], 1.0, sum(_squares) ** 0.5)
 assert all(torch.allclose(p.grad, q.grad) for p, q in zip(_stages, (a, b), strict=True))
+_no_root = parameters()
+clip_grads_with_norm_(_no_root, 1.0, sum(_squares))
+assert get_total_norm([p.grad for p in _no_root]) < 0.1
 _layer = nn.Linear(3, 2)
 (100 * _layer(torch.ones(4, 3))).sum().backward()
 _generator = _layer.parameters()
@@ -253,10 +256,10 @@ assert _of_weights < _norm
 # sphinx_gallery_end_ignore
 
 # %%
-# A gradient has no ``.grad`` of its own, so the wrong call clips nothing, and says nothing (`transformers#46113
+# A gradient has no ``.grad``, so the wrong call clips nothing, without an error (`transformers#46113
 # <https://github.com/huggingface/transformers/pull/46113>`__). If FSDP2 shards all parameters, ``clip_grad_norm_`` is enough
-# (`torchtune#2169 <https://github.com/meta-pytorch/torchtune/issues/2169>`__). With pipeline stages, sum the squared norms of
-# all stages between the two calls.
+# (`torchtune#2169 <https://github.com/meta-pytorch/torchtune/issues/2169>`__). With pipeline stages, take the root of the sum
+# of all stages' squared norms between the calls.
 
 # %%
 # ``clip_grad_norm_`` does not remove NaN or infinity

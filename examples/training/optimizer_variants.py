@@ -296,7 +296,7 @@ assert "doesn't support per-parameter options" in _raised[1]
 # %%
 # Muon takes matrices only
 # ------------------------
-# ``Muon`` is for the weight matrices of hidden layers. Embeddings, the output layer, norms and biases go to AdamW:
+# ``Muon`` gets the weight matrices of hidden layers, and AdamW the embeddings, the output layer, norms and biases:
 
 embedding, output = torch.nn.Embedding(9, 8), torch.nn.Linear(8, 9)
 hidden = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.LayerNorm(8))
@@ -325,6 +325,7 @@ assert muon_message.startswith("Muon only supports 2D parameters whereas we foun
 assert [len(matrices), len(others)] == [1, 6]
 assert len(list(language_model.parameters())) == 7
 Muon([embedding.weight, output.weight])  # no error
+assert [o.defaults["weight_decay"] for o in optimizers] == [0.1, 0.01]
 for _shape in ((64, 32), (32, 64), (256, 64)):
     torch.manual_seed(0)
     _w = torch.zeros(_shape, requires_grad=True)
@@ -341,9 +342,9 @@ assert _refused == [True, True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Choose by layer: with ``p.ndim == 2`` alone, ``Muon`` also gets the embedding and the output layer, without an error. Weights
-# of convolutions have four dimensions. With ``match_rms_adamw``, both optimizers can have the same learning rate. Each needs
-# its own scheduler.
+# Choose by layer: with ``p.ndim == 2`` alone, ``Muon`` also gets the embedding and the output layer, without an error. With
+# ``match_rms_adamw``, both can have the same learning rate, but ``Muon`` has ten times the default ``weight_decay``.
+# Each needs its own scheduler.
 
 # %%
 # What people get wrong

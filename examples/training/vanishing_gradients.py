@@ -21,7 +21,7 @@ Vanishing and exploding gradients: the norm at each layer
 
    In a deep net of equal layers, each layer multiplies the gradient by about the same factor. Below 1, the gradient
    vanishes on its way to the first layer. Above 1, it explodes. Blocks ``x + f(LayerNorm(x))`` bring the factor close to
-   1. Clipping or a larger learning rate does not help.
+   1. Clipping or a larger learning rate does not repair vanishing gradients.
 """
 
 # %%
@@ -114,7 +114,7 @@ def factor(net):
     return (norms[0] / norms[-1]) ** (1 / (DEPTH - 1))
 
 
-def train(net, optimizer, steps=100):
+def train(net, optimizer, steps=60):
     torch.manual_seed(2)
     losses, norms = [], []
     for _ in range(steps):
@@ -222,14 +222,13 @@ assert _sigmoid["LayerNorm"] < 0.5 and abs(_sigmoid["BatchNorm"] - 1) < 0.1
 assert (abs(_factors.loc["LayerNorm", ["tanh", "ReLU"]] - 1) < 0.12).all()
 assert 1.17 < _relu["BatchNorm"] < 1.25 and 20 < 1.2**19 < 40
 assert (abs(_factors.loc["x + f(LayerNorm(x))"] - 1) < 0.05).all()
-for _seed in (1, 2, 3):
-    for _name, _low, _high in (
-        ("default", 0.05, 0.75),
-        ("BatchNorm", 0.95, 1.3),
-        ("x + f(LayerNorm(x))", 0.95, 1.08),
-    ):
-        for _f in (*GAINS, nn.functional.gelu):
-            assert _low < factor(make_net(_f, seed=_seed, **BLOCKS[_name])) < _high
+for _name, _low, _high in (
+    ("default", 0.05, 0.75),
+    ("BatchNorm", 0.95, 1.3),
+    ("x + f(LayerNorm(x))", 0.95, 1.08),
+):
+    for _f in (*GAINS, nn.functional.gelu):
+        assert _low < factor(make_net(_f, seed=1, **BLOCKS[_name])) < _high
 # sphinx_gallery_end_ignore
 tabulate_factors()
 
@@ -238,13 +237,13 @@ tabulate_factors()
 # - **Weights.** :ref:`Better initial weights <sphx_glr_gallery_training_initialisation.py>` repair tanh and ReLU.
 # - **Normalization.** ``LayerNorm`` does not repair sigmoid. With ``BatchNorm``, ReLU explodes slowly: :math:`1.2^{19}` is 32.
 # - **Residual connection.** The gradient also goes through ``x``, past the layer. But without normalization, the sum grows from
-#   block to block, as the next table shows for ReLU.
+#   block to block.
 # - With ``LayerNorm`` inside the residual block, all three are near 1. Transformers with ``norm_first=True`` use such blocks.
 
 # %%
 # Over the training
 # -----------------
-# Each ReLU net, trained with 100 steps of SGD: the norms before the first step, and the mean loss of the last 10 steps.
+# Each ReLU net, trained with 60 steps of SGD: the norms before the first step, and the mean loss of the last 10 steps.
 
 runs = train_each_block()
 
@@ -255,6 +254,7 @@ _losses = {name: loss for name, (loss, _) in runs.items()}
 assert 0.68 < _losses["default"] < 0.71 and _losses["x + f(LayerNorm(x))"] < 0.1
 assert math.isnan(_losses["x + f(x)"]) and runs["x + f(x)"][1][0][-1] > 20
 assert all(0.3 < _losses[n] < 0.75 for n in list(BLOCKS)[1:4])
+assert _losses["LayerNorm"] > 0.6
 for _name, (_, _all) in runs.items():
     _ratios = [now[0] / now[-1] for now in _all]
     if _name == "default":
@@ -273,22 +273,21 @@ tabulate_runs(runs)
 
 # %%
 # In the sum ``x + f(x)``, the gradients are large in all layers, and the loss becomes NaN. A factor near 1 is not everything:
-# ``LayerNorm`` alone learns slowly.
+# ``LayerNorm`` alone hardly learns.
 
-# figure: Two panels with the norm of the gradient over 100 steps, on one logarithmic axis. In the default net, the lines of the
+# figure: Two panels with the norm of the gradient over 60 steps, on one logarithmic axis. In the default net, the lines of the
 #   layers 20, 10 and 1 stay apart, near 1e-2, 1e-6 and 1e-9. In the net with LayerNorm and residual connections, the three
 #   lines stay close together and fall from about 1 to about 0.1.
 plot_norms_over_training(runs)
 
 # %%
 # On the right all norms become small together, because the loss does. So a small norm alone is no alarm. Compare the layers
-# with each other, and layers of different sizes by ``p.grad.norm() / p.norm()``. (Times the learning rate, it is the relative
-# change of a weight in a step of plain SGD.)
+# with each other, and weights of different sizes by ``weight.grad.norm() / weight.norm()``.
 
 # %%
 # What to do
 # ----------
-# 1. Put the layers into blocks ``x + f(LayerNorm(x))``.
+# 1. Put the layers into blocks ``x + f(LayerNorm(x))``, or ``x + f(BatchNorm2d(x))`` in a convolutional net.
 # 2. If you cannot change the blocks, replace sigmoid in hidden layers, and choose the weights for the activation function.
 # 3. If the first step has huge gradients, make the weights smaller. Against rare jumps, as in recurrent networks, :ref:`clip
 #    <sphx_glr_gallery_training_gradient_clipping.py>`.
@@ -298,7 +297,8 @@ plot_norms_over_training(runs)
 # What people get wrong
 # ---------------------
 # **One norm for the whole model**, as ``clip_grad_norm_`` returns it. It is about the norm of the largest layer, so it looks
-# healthy. **Clipping** multiplies all layers by one number, and leaves the ratio as it is:
+# healthy. (In a recurrent network, all time steps share one weight: look at the gradient of the input.) **Clipping**
+# multiplies all layers by one number, and leaves the ratio as it is:
 
 net = make_net(torch.relu)
 backward(net)
@@ -312,6 +312,20 @@ print(f"after clipping: layer 1 / layer 20: {first / last:.0e}")
 _before = _norms(torch.relu)
 assert total > 0.02 and first < 0.9 * _before[0] < 1e-8
 assert abs(first / last / (_before[0] / _before[-1]) - 1) < 1e-3
+_rnn, _x = nn.RNN(4, 16, batch_first=True), torch.randn(8, 60, 4, requires_grad=True)
+_rnn(_x)[0][:, -1].sum().backward()
+assert _rnn.weight_hh_l0.grad.norm() > 1
+assert _x.grad[:, 0].norm() < 1e-6 * _x.grad[:, -1].norm()
+for _norm, _low, _high in ((nn.Identity, 0, 1e-5), (nn.BatchNorm2d, 0.2, 5)):
+    _convs = [
+        nn.Sequential(_norm(8), nn.Conv2d(8, 8, 3, padding=1)) for _ in range(DEPTH)
+    ]
+    _h = torch.randn(16, 8, 8, 8)
+    for _conv in _convs:
+        _h = torch.relu(_conv(_h)) + (0 if _norm is nn.Identity else _h)
+    nn.functional.cross_entropy(_h.mean((2, 3)), labels[:16]).backward()
+    _first, _last = (_convs[i][1].weight.grad.norm() for i in (0, -1))
+    assert _low < _first / _last < _high
 # sphinx_gallery_end_ignore
 
 # %%
@@ -328,8 +342,8 @@ assert loss > 0.8 and moved < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# **A bias before BatchNorm** has the gradient 0 in training, up to rounding. That is right: ``BatchNorm`` subtracts the mean of
-# the batch, and the bias with it.
+# **A bias before BatchNorm** has the gradient 0 in training, up to rounding: ``BatchNorm`` subtracts the mean of the batch,
+# and the bias with it.
 
 # varies: The gradient of the bias is rounding error.
 layer = nn.Linear(32, 32)
@@ -353,8 +367,8 @@ assert layer.bias.grad.norm() < 1e-4 * layer.weight.grad.norm()
 
 for eps in (1e-8, 1e-16):
     net = make_net(torch.relu)
-    optimizer = torch.optim.Adam(net.parameters(), lr=3e-3, eps=eps)
-    loss, _ = train(net, optimizer)
+    optimizer = torch.optim.Adam(net.parameters(), lr=5e-3, eps=eps)
+    loss, _ = train(net, optimizer, steps=80)
     print(f"eps={eps:.0e}: loss {loss:.2f}")
     assert loss > 0.68 if eps == 1e-8 else loss < 0.4
 
@@ -362,7 +376,7 @@ for eps in (1e-8, 1e-16):
 for _eps, _low, _high in ((1e-8, 0, 0.02), (1e-16, 1, 10)):
     _net = make_net(torch.relu)
     _start = [block.linear.weight.detach().clone() for block in _net[:-1]]
-    train(_net, torch.optim.Adam(_net.parameters(), lr=3e-3, eps=_eps), steps=1)
+    train(_net, torch.optim.Adam(_net.parameters(), lr=5e-3, eps=_eps), steps=1)
     _moved = [(b.linear.weight - w).norm() for b, w in zip(_net, _start, strict=False)]
     assert _low <= _moved[0] / _moved[-1] < _high
 # sphinx_gallery_end_ignore
