@@ -238,24 +238,24 @@ def tabulate(functions):
             name: [outcome(f, False), outcome(f, True), check(f)]
             for name, f in functions.items()
         }
-    columns = ["backward", "compiled", "opcheck"]
+    columns = ["eager", "compile", "opcheck"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns)
 
 
 messages, failed = {}, {}
 
 # %%
-# For the operator above, for five that lack something or declare something false, and for two Functions:
+# The gradient of the operator above, of five that lack something or declare something false, and of two Functions:
 
 functions = {
     "interp": interp,
     "no autograd": make_interp("no_autograd", gradient=None),
     "no fake": make_interp("no_fake", fake=False),
-    "NumPy in backward": make_interp("numpy_backward", gradient=numpy_backward),
+    "NumPy backward": make_interp("numpy_backward", gradient=numpy_backward),
     "undeclared write": make_interp("writes", writes=True),
-    "gradient twice": make_interp("twice", gradient=twice_the_gradient),
-    "Function, np.interp": AroundTheKernel.apply,
-    "Function, PyTorch": OfPyTorch.apply,
+    "gradient doubled": make_interp("twice", gradient=twice_the_gradient),
+    "Function, NumPy": AroundTheKernel.apply,
+    "Function, torch": OfPyTorch.apply,
 }
 table = tabulate(functions)
 
@@ -299,8 +299,8 @@ assert [_tests for _tests in failed.values() if _tests] == [
 _reasons = {
     "no autograd": "but no autograd formula was registered. Please use",
     "no fake": "There was no fake impl registered for",
-    "NumPy in backward": ".numpy() is not supported for tensor subclasses",
-    "Function, np.interp": "attempted to trace numpy function unsupported by",
+    "NumPy backward": ".numpy() is not supported for tensor subclasses",
+    "Function, NumPy": "attempted to trace numpy function unsupported by",
 }
 for _name, _reason in _reasons.items():
     assert _reason in messages[functions[_name], True]
@@ -450,7 +450,7 @@ assert w.grad.tolist() == [3, 3]
 # %%
 # Return a new tensor instead, and write only to buffers and other tensors without a gradient.
 #
-# **A write that is not declared** also spoils what autograd has saved. In the table, ``sigmoid`` had saved ``x``. After a
+# **A write that is not declared** also spoils what autograd has saved: in the table, ``sigmoid`` had saved ``x``. After a
 # declared write, backward raises *modified by an inplace operation*.
 #
 # **Taking opcheck for a proof.** A gradient twice as large passes. ``gradcheck`` in ``float64`` finds it:
@@ -459,7 +459,7 @@ double = [tensor.detach().double().requires_grad_() for tensor in (x[:5], values
 
 
 def twice(x, values):
-    return functions["gradient twice"](x, knots.double(), values)
+    return functions["gradient doubled"](x, knots.double(), values)
 
 
 try:
