@@ -102,9 +102,8 @@ for _name, _options in (
 #
 # Why
 # ---
-# The fast kernel computes all of attention in one operation, and its backward is one operation, too. PyTorch has no formula for
-# the derivative of that backward. The ``MATH`` version is made of matrix products and a softmax. These can be differentiated
-# again. Its price is memory: it keeps the whole table of attention weights.
+# The backward of the fast kernel is one operation, and PyTorch has no formula for its derivative. ``MATH`` is made of matrix
+# products and a softmax, which can be differentiated again. Its price is memory: it keeps the whole table of attention weights.
 #
 # .. how-measured:: This code counts what attention saves for backward.
 
@@ -314,7 +313,8 @@ assert raised[0].startswith("FlexAttention does not support backward on CPU.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. For inference, run the whole model under
+# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. Call ``create_mask`` as you call ``create_block_mask``. If
+# you have a ``score_mod``, pass a ``float`` mask with what it adds. For inference, run the whole model under
 # ``torch.no_grad()``: ``eval()`` is not enough.
 
 
@@ -341,6 +341,21 @@ with warnings.catch_warnings(), torch.no_grad():  # it asks for torch.compile
     _flex = flex_attention(*[query.detach()] * 3, block_mask=_blocks)
     assert flex_attention(*[_layer(query)] * 3).shape == query.shape
 assert torch.allclose(_flex, plain, atol=1e-5)
+_three = torch.randn(3, 2, 2, 8, 16)
+
+
+def _alibi(score, batch, head, query, key):
+    return score - 0.1 * (head + 1) * (query - key).abs()
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _biased = flex_attention(*_three, score_mod=_alibi)
+_heads, _at = torch.arange(2)[:, None, None], torch.arange(8)
+_mask = -0.1 * (_heads + 1) * (_at[:, None] - _at).abs()
+_attend = nn.functional.scaled_dot_product_attention
+assert torch.allclose(_attend(*_three, attn_mask=_mask), _biased, atol=1e-5)
+assert create_mask(_alibi, None, None, 8, 8, device="cpu").all()  # silently no mask
 assert query.grad.any() and _says(lambda: flex_attention(*[_layer(query)] * 3))
 _compiled = torch.compile(flex_attention, backend="aot_eager")
 assert _says(lambda: _compiled(query, query, query)) == raised[0]
