@@ -92,7 +92,7 @@ for _name, _options in (
 #    * - the name
 #      - what to do
 #    * - ``_scaled_dot_product_flash_attention``, ``..._efficient_attention``, ``..._cudnn_attention``
-#      - ``MATH``, as below. These are kernels of a GPU.
+#      - ``MATH``, as below (on a GPU).
 #    * - ``_cudnn_rnn``
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
@@ -227,8 +227,8 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# Before 2.14, build the Euclidean distance from simple operations. In ``float32``, the small number avoids the NaN of ``sqrt``
-# where two points are at the same place:
+# Before 2.14, build the Euclidean distance from simple operations. In ``float32``, the small number avoids NaN where two
+# points are equal:
 
 difference = points.unsqueeze(-2) - centers.unsqueeze(-3)
 distance = (difference.square().sum(dim=-1) + 1e-12).sqrt()

@@ -419,9 +419,7 @@ assert "encountered during backward but not found in storage" in _said
 
 # %%
 # Read it once, into a variable. If :ref:`the second run differs from the first
-# <sphx_glr_gallery_errors_checkpoint_metadata.py>`, you may see *encountered during backward but not found in storage*. The
-# message *none of output has requires_grad=True, this checkpoint() is not necessary* belongs to :ref:`use_reentrant=True
-# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
+# <sphx_glr_gallery_errors_checkpoint_metadata.py>`, you may see *encountered during backward but not found in storage*.
 
 # %%
 # What people get wrong
