@@ -92,7 +92,7 @@ for _name, _options in (
 #    * - the name
 #      - what to do
 #    * - ``_scaled_dot_product_flash_attention``, ``..._efficient_attention``, ``..._cudnn_attention``
-#      - ``MATH``, as below. These are kernels of a GPU.
+#      - ``MATH``, as below (on a GPU).
 #    * - ``_cudnn_rnn``
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
@@ -102,9 +102,8 @@ for _name, _options in (
 #
 # Why
 # ---
-# The fast kernel computes all of attention in one operation, and its backward is one operation, too. PyTorch has no formula for
-# the derivative of that backward. The ``MATH`` version is made of matrix products and a softmax. These can be differentiated
-# again. Its price is memory: it keeps the whole table of attention weights.
+# The backward of the fast kernel is one operation, and PyTorch has no formula for its derivative. ``MATH`` is made of matrix
+# products and a softmax, which can be differentiated again. Its price is memory: it keeps the whole table of attention weights.
 #
 # .. how-measured:: This code counts what attention saves for backward.
 
@@ -228,8 +227,8 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# Before 2.14, build the Euclidean distance from simple operations. In ``float32``, the small number avoids the NaN of ``sqrt``
-# where two points are at the same place:
+# Before 2.14, build the Euclidean distance from simple operations. In ``float32``, the small number avoids NaN where two
+# points are equal:
 
 difference = points.unsqueeze(-2) - centers.unsqueeze(-3)
 distance = (difference.square().sum(dim=-1) + 1e-12).sqrt()
@@ -314,7 +313,8 @@ assert raised[0].startswith("FlexAttention does not support backward on CPU.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. For inference, run the whole model under
+# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. Call ``create_mask`` as you call ``create_block_mask``. If
+# you have a ``score_mod``, pass a ``float`` mask with what it adds. For inference, run the whole model under
 # ``torch.no_grad()``: ``eval()`` is not enough.
 
 
@@ -341,6 +341,21 @@ with warnings.catch_warnings(), torch.no_grad():  # it asks for torch.compile
     _flex = flex_attention(*[query.detach()] * 3, block_mask=_blocks)
     assert flex_attention(*[_layer(query)] * 3).shape == query.shape
 assert torch.allclose(_flex, plain, atol=1e-5)
+_three = torch.randn(3, 2, 2, 8, 16)
+
+
+def _alibi(score, batch, head, query, key):
+    return score - 0.1 * (head + 1) * (query - key).abs()
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    _biased = flex_attention(*_three, score_mod=_alibi)
+_heads, _at = torch.arange(2)[:, None, None], torch.arange(8)
+_mask = -0.1 * (_heads + 1) * (_at[:, None] - _at).abs()
+_attend = nn.functional.scaled_dot_product_attention
+assert torch.allclose(_attend(*_three, attn_mask=_mask), _biased, atol=1e-5)
+assert create_mask(_alibi, None, None, 8, 8, device="cpu").all()  # silently no mask
 assert query.grad.any() and _says(lambda: flex_attention(*[_layer(query)] * 3))
 _compiled = torch.compile(flex_attention, backend="aot_eager")
 assert _says(lambda: _compiled(query, query, query)) == raised[0]

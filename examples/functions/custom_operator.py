@@ -88,17 +88,17 @@ def compiled_loss(x, target, values):
     return nn.functional.mse_loss(interp(x, knots, values), target)
 
 
-optimizer = torch.optim.Adam([values], lr=0.1)
-for step in range(101):
+optimizer = torch.optim.Adam([values], lr=0.2)
+for step in range(41):
     optimizer.zero_grad()
     loss = compiled_loss(x, target, values)
     loss.backward()
     optimizer.step()
-    if step % 50 == 0:
-        print(f"step {step:>3}: loss {loss.item():.4f}")
+    if step % 20 == 0:
+        print(f"step {step:>2}: loss {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
-assert loss < 0.001
+assert loss < 0.005
 
 
 def _says(call, *arguments):
@@ -238,24 +238,24 @@ def tabulate(functions):
             name: [outcome(f, False), outcome(f, True), check(f)]
             for name, f in functions.items()
         }
-    columns = ["backward", "compiled", "opcheck"]
+    columns = ["eager", "compile", "opcheck"]
     return pd.DataFrame.from_dict(rows, "index", columns=columns)
 
 
 messages, failed = {}, {}
 
 # %%
-# For the operator above, for five that lack something or declare something false, and for two Functions:
+# The gradient of the operator above, of five that lack something or declare something false, and of two Functions:
 
 functions = {
     "interp": interp,
     "no autograd": make_interp("no_autograd", gradient=None),
     "no fake": make_interp("no_fake", fake=False),
-    "NumPy in backward": make_interp("numpy_backward", gradient=numpy_backward),
+    "NumPy backward": make_interp("numpy_backward", gradient=numpy_backward),
     "undeclared write": make_interp("writes", writes=True),
-    "gradient twice": make_interp("twice", gradient=twice_the_gradient),
-    "Function, np.interp": AroundTheKernel.apply,
-    "Function, PyTorch": OfPyTorch.apply,
+    "gradient doubled": make_interp("twice", gradient=twice_the_gradient),
+    "Function, NumPy": AroundTheKernel.apply,
+    "Function, torch": OfPyTorch.apply,
 }
 table = tabulate(functions)
 
@@ -289,6 +289,10 @@ for _dtype in (torch.float32, torch.float64):
                 assert torch.allclose(_a, _b, atol=1e-5)
 with torch.no_grad():
     assert not interp(x, knots, values).requires_grad
+_slope = torch.func.grad(lambda x, call: call(x, knots, values.detach()).sum())
+assert "must override the setup_context staticmethod" in _says(_slope, x, interp)
+for _call in (AroundTheKernel.apply, OfPyTorch.apply):
+    assert torch.allclose(_slope(x, _call), _slope(x, curve), atol=1e-5)
 assert torch.ops.atlas_operator.interp(x, knots, values).grad_fn is not None
 assert [_tests for _tests in failed.values() if _tests] == [
     ["test_aot_dispatch_dynamic"],
@@ -299,8 +303,8 @@ assert [_tests for _tests in failed.values() if _tests] == [
 _reasons = {
     "no autograd": "but no autograd formula was registered. Please use",
     "no fake": "There was no fake impl registered for",
-    "NumPy in backward": ".numpy() is not supported for tensor subclasses",
-    "Function, np.interp": "attempted to trace numpy function unsupported by",
+    "NumPy backward": ".numpy() is not supported for tensor subclasses",
+    "Function, NumPy": "attempted to trace numpy function unsupported by",
 }
 for _name, _reason in _reasons.items():
     assert _reason in messages[functions[_name], True]
@@ -341,9 +345,9 @@ table
 # not supported for tensor subclasses*. ``opcheck`` says *Argument x is not defined as mutable but was mutated*.
 #
 # **When is a Function enough?** Where you neither compile nor export, or where you compile a Function of PyTorch operations.
-# ``torch.compile`` looks into a Function, and cannot follow ``np.interp``. An operator it takes as one step. For ``vmap`` and
-# ``jvp``, see :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`. If your backward is a kernel, too (as in
-# `TileOPs#649 <https://github.com/tile-ai/TileOPs/issues/649>`__), it needs its own operator: see the exercise.
+# ``torch.compile`` looks into a Function, and cannot follow ``np.interp``. An operator it takes as one step. But
+# ``torch.func.grad`` :ref:`takes only a Function <sphx_glr_gallery_functions_functions_and_transforms.py>`. If your backward is
+# a kernel (as in `TileOPs#649 <https://github.com/tile-ai/TileOPs/issues/649>`__), it needs its own operator: see the exercise.
 
 # %%
 # Arguments that the kernel writes to
@@ -410,17 +414,6 @@ except RuntimeError as error:
 assert h.tolist() == [3, 3] and w.grad.tolist() == [1, 1]
 assert message.startswith("Cannot register autograd formula for non-functional oper")
 assert _says(scale, w, 3.0) is None and w.tolist() == [3, 3]  # a leaf
-
-
-def _compiled(w):
-    h = 1 * w
-    scale(h, 3.0)
-    return h.sum()
-
-
-w.grad = None
-torch.compile(_compiled, fullgraph=True, backend="aot_eager")(w).backward()
-assert w.grad.tolist() == [1, 1]
 _saved = w.sigmoid()
 scale(_saved, 0.5)
 assert "modified by an inplace operation" in _says(_saved.sum().backward)
@@ -450,7 +443,7 @@ assert w.grad.tolist() == [3, 3]
 # %%
 # Return a new tensor instead, and write only to buffers and other tensors without a gradient.
 #
-# **A write that is not declared** also spoils what autograd has saved. In the table, ``sigmoid`` had saved ``x``. After a
+# **A write that is not declared** also spoils what autograd has saved: in the table, ``sigmoid`` had saved ``x``. After a
 # declared write, backward raises *modified by an inplace operation*.
 #
 # **Taking opcheck for a proof.** A gradient twice as large passes. ``gradcheck`` in ``float64`` finds it:
@@ -459,7 +452,7 @@ double = [tensor.detach().double().requires_grad_() for tensor in (x[:5], values
 
 
 def twice(x, values):
-    return functions["gradient twice"](x, knots.double(), values)
+    return functions["gradient doubled"](x, knots.double(), values)
 
 
 try:
@@ -479,9 +472,10 @@ _square = torch.rand(3, 4)
 def _opcheck(*arguments):
     with warnings.catch_warnings():  # since 2.14 it reads .grad of a non-leaf
         warnings.simplefilter("ignore")
-        return torch.library.opcheck(*arguments)
+        return torch.library.opcheck(*arguments, test_utils=_TESTS)
 
 
+_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor")
 _inputs = knots, values.detach()
 assert set(_opcheck(_like, (_square, *_inputs)).values()) == {"SUCCESS"}
 assert "Stride mismatch" in _says(_opcheck, _like, (_square.T, *_inputs))
@@ -509,9 +503,9 @@ assert set(_opcheck(_no_autograd, (x, *_inputs)).values()) == {"SUCCESS"}
 
 @torch.library.custom_op("atlas_operator::interp_backward", mutates_args=())
 def interp_backward(grad: Tensor, x: Tensor, knots: Tensor) -> Tensor:
-    grad, x, knots = (t.numpy(force=True).ravel() for t in (grad, x, knots))
-    shares = [np.interp(x, knots, unit) for unit in np.eye(len(knots))]
-    return torch.as_tensor(np.stack(shares) @ grad, dtype=torch.float32)
+    g, at, k = (t.numpy(force=True).ravel() for t in (grad, x, knots))
+    shares = np.stack([np.interp(at, k, unit) for unit in np.eye(len(k))])
+    return torch.as_tensor(shares @ g, dtype=knots.dtype, device=knots.device)
 
 
 @interp_backward.register_fake
@@ -538,8 +532,10 @@ print("same gradient:", torch.allclose(grad, expected, rtol=1e-4))
 assert torch.allclose(grad, expected, rtol=1e-4)
 
 # sphinx_gallery_start_ignore
-assert set(_opcheck(with_kernel, (x, knots, values)).values()) == {"SUCCESS"}
-assert set(_opcheck(interp_backward, (x, x, knots)).values()) == {"SUCCESS"}
+for _arguments in ((x, knots, values), (x.double(), knots.double(), values.double())):
+    assert set(_opcheck(with_kernel, _arguments).values()) == {"SUCCESS"}
+    _arguments = _arguments[0].sin(), *_arguments[:2]
+    assert set(_opcheck(interp_backward, _arguments).values()) == {"SUCCESS"}
 # sphinx_gallery_end_ignore
 
 # %%

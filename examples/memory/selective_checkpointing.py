@@ -16,12 +16,16 @@ Selective activation checkpointing: what to keep, what to recompute
 
    .. code-block:: python
 
-      operators = [torch.ops.aten.addmm.default]
+      aten = torch.ops.aten
+      operators = [
+          aten._scaled_dot_product_flash_attention.default,
+          aten._scaled_dot_product_efficient_attention.default,
+      ]
       keep = partial(create_selective_checkpoint_contexts, operators)
       y = checkpoint(block, x, use_reentrant=False, context_fn=keep)
 
-   Keep what is slow to compute and small, as the result of attention. Such a block allows one ``backward()``, and no write
-   into a result that it keeps. Do not keep an operator that draws random numbers.
+   Keep what is slow to compute and small, as the result of attention (these are its names on a GPU). Such a block allows one
+   ``backward()``, and no write into a kept result. Do not keep an operator that draws random numbers.
 """
 
 # %%
@@ -311,8 +315,8 @@ assert torch.allclose(x.grad, _right, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# Add the losses, and call ``backward()`` once. ``context_fn`` must return a new pair at each call, as ``partial`` does. For a
-# gradient penalty, leave ``context_fn`` out.
+# Add the losses, and call ``backward()`` once. If you cannot, as with a penalty, leave ``context_fn`` out. It must return a new
+# pair at each call, as ``partial`` does.
 #
 # **Tensor cached during selective activation checkpoint has been mutated.** An operator writes into a kept result, as
 # ``nn.ReLU(inplace=True)`` or ``h += x``:
@@ -415,9 +419,7 @@ assert "encountered during backward but not found in storage" in _said
 
 # %%
 # Read it once, into a variable. If :ref:`the second run differs from the first
-# <sphx_glr_gallery_errors_checkpoint_metadata.py>`, you may see *encountered during backward but not found in storage*. The
-# message *none of output has requires_grad=True, this checkpoint() is not necessary* belongs to :ref:`use_reentrant=True
-# <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`.
+# <sphx_glr_gallery_errors_checkpoint_metadata.py>`, you may see *encountered during backward but not found in storage*.
 
 # %%
 # What people get wrong
