@@ -106,7 +106,7 @@ assert (labels != -100).sum() == 7 and len(vocabulary) == 12
 # them there. How much do a token and a row of each answer weigh?
 
 losses = cross_entropy(logits[:, :-1].mT, labels[:, 1:], reduction="none")
-counts = (labels[:, 1:] != -100).sum(1)
+counts = (labels[:, 1:] != -100).sum(1).clamp(min=1)  # not 0 / 0
 
 for name, loss in {
     "mean over all tokens": losses.sum() / counts.sum(),
@@ -121,6 +121,12 @@ for name, loss in {
 # sphinx_gallery_start_ignore
 assert counts.tolist() == [2, 5] and losses.shape == (2, 8)
 assert not losses[labels[:, 1:] == -100].any()
+_labels = labels[:, 1:].clone()
+_labels[0] = -100  # a row without an answer
+_losses = cross_entropy(logits[:, :-1].mT, _labels, reduction="none")
+_found = (_labels != -100).sum(1)
+assert (_losses.sum(1) / _found).mean().isnan()
+assert (_losses.sum(1) / _found.clamp(min=1)).mean() > 0
 assert torch.allclose(
     losses.sum() / 7,
     cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()),
@@ -141,9 +147,10 @@ for _dtype in (torch.float32, torch.float64, torch.bfloat16):  # .mT and flatten
 # sphinx_gallery_end_ignore
 
 # %%
-# In a mean over rows, each token of a long answer counts less. In reinforcement learning, this is the length bias of GRPO, and
-# trainers differ (asked in `verl#593 <https://github.com/verl-project/verl/issues/593>`__ and `trl#2995
-# <https://github.com/huggingface/trl/issues/2995>`__). If several batches make one step, divide by the tokens of all:
+# In a mean over rows, each token of a long answer counts less. In reinforcement learning, this is the length bias of GRPO.
+# Trainers differ (`verl#593 <https://github.com/verl-project/verl/issues/593>`__, `trl#2995
+# <https://github.com/huggingface/trl/issues/2995>`__), and some divide by a constant. If several batches make one step, divide
+# by the tokens of all:
 # :ref:`sphx_glr_gallery_training_unequal_batches.py`.
 
 # %%
@@ -235,14 +242,13 @@ assert not _grad[:, 3].any() and _grad[0, 5].any()
 # %%
 # Exercise
 # --------
-# You want the mean over rows, and write ``losses.mean(1).mean()``, where ``losses`` is 0 at -100. What changes if a longer row
-# joins the batch?
+# You want the mean over rows, and write ``losses.mean(1).mean()``, where ``losses`` is 0 at -100. What changes if the rows get
+# more padding?
 #
 # .. solution::
 #
-# ``mean(1)`` divides by the padded length instead of the tokens that count. So with longer rows in the batch, all gradients
-# become smaller (a DPO loss had this: `minimind#298 <https://github.com/jingyaogong/minimind/issues/298>`__). Divide by the
-# counts:
+# ``mean(1)`` divides by the padded length instead of the tokens that count. So with more padding, all gradients become
+# smaller (a DPO loss had this: `minimind#298 <https://github.com/jingyaogong/minimind/issues/298>`__). Divide by the counts:
 
 for padding in (0, 8):
     padded = nn.functional.pad(labels, (0, padding), value=-100)

@@ -12,9 +12,9 @@ GRPO, PPO and DPO losses: KL, ratio, clip
 
 .. in-short::
 
-   The value of these losses says little. Look at the gradient. At the first step, the loss of GRPO is about 0 and that of
+   The value of these losses says little. Look at the gradient. At the first step, the loss of GRPO is often 0 and that of
    DPO is 0.693, and both have a gradient. A KL estimate from samples can have the right value and the wrong gradient:
-   ``logp - ref_logp`` as a loss has none on average. This one has both right:
+   ``logp - ref_logp`` as a loss has none on average. This one has both right, for each token:
 
    .. code-block:: python
 
@@ -124,6 +124,7 @@ for _seed in range(20):  # other policies and vocabularies, in double
         assert torch.allclose(_found, _wanted, atol=1e-9)
     assert (torch.expm1(-_d) + _d >= 0).all()
     _old = torch.randn(2 + _seed, dtype=torch.float64).log_softmax(0)  # off-policy
+    assert torch.autograd.grad(_old.exp() @ _d, _w, retain_graph=True)[0].any()
     _later = _old.exp() @ ((_l - _old).exp() * (torch.expm1(-_d) + _d))
     _found = torch.autograd.grad(_later, _w, retain_graph=True)[0]
     assert torch.allclose(_found, _right, atol=1e-9)
@@ -141,7 +142,7 @@ assert ((-_tiny).exp() - 1 + _tiny).min() < 0 <= (torch.expm1(-_tiny) + _tiny).m
 #
 # The reason: the policy also decides which words are sampled. The gradient of an estimate leaves this out, and ``on_policy``
 # puts it back, :ref:`as in a policy gradient <sphx_glr_gallery_practice_policy_gradient.py>`. So ``-k1``, detached, is right as
-# a part of the reward, as PPO has it. All this is for one token, with the tokens before it fixed.
+# a part of the reward, as PPO has it. All this is for samples of the current policy, with the tokens before fixed.
 
 # %%
 # GRPO and PPO: ratio 1, loss 0, and a gradient
@@ -173,17 +174,24 @@ for sign in (1.0, -1.0):
 # sphinx_gallery_start_ignore
 assert abs(loss) < 1e-6 and gradient(loss).abs().max() > 0.1
 assert torch.allclose(gradient(loss), gradient(-(logp[words] * advantage).mean()))
+_lengths = torch.tensor([1000, 100, 100, 100])  # a mean over all tokens is not 0
+_one = torch.tensor([1.5, -0.5, -0.5, -0.5])
+_rows = torch.zeros(1300)
+_tokens = grpo_loss(_rows, _rows, _one.repeat_interleave(_lengths))
+assert _one.mean() == 0 and _tokens < -1
 for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
     _gain = torch.minimum(ratio * _sign, ratio.clamp(0.8, 1.2) * _sign)
     assert torch.autograd.grad(_gain.sum(), ratio)[0].tolist() == _wanted
 # sphinx_gallery_end_ignore
 
 # %%
-# With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (asked in `open-r1#239
-# <https://github.com/huggingface/open-r1/issues/239>`__ and `trl#3452 <https://github.com/huggingface/trl/issues/3452>`__). If
-# longer answers :ref:`count more <sphx_glr_gallery_practice_language_model_losses.py>`, it is only near 0. Watch the reward
-# instead. The clip acts when the weights have moved. It ends the gradient of a token whose ratio has moved far enough in the
-# direction that its advantage asks for. It does not pull back.
+# With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (`open-r1#239
+# <https://github.com/huggingface/open-r1/issues/239>`__, `trl#3452 <https://github.com/huggingface/trl/issues/3452>`__). It is
+# not 0 if longer answers :ref:`count more <sphx_glr_gallery_practice_language_model_losses.py>`. Watch the reward instead. The
+# clip acts when the weights have moved. It ends the gradient of a token whose ratio has moved far enough in the direction that
+# its advantage asks for.
+#
+# In longer answers, each token gets ``advantage[:, None]``, and the mean leaves out the padding.
 
 # %%
 # DPO starts at 0.693
@@ -217,7 +225,7 @@ assert dpo_loss(chosen - 3, rejected - 9, chosen, rejected) < loss  # less likel
 # %%
 # What people get wrong
 # ---------------------
-# **The reference is the model itself.** ``reference = model`` copies nothing. 100 steps of DPO on one pair of words:
+# **The reference is the model itself.** ``reference = model`` copies nothing, ``copy.deepcopy(model)`` does. 100 steps of DPO:
 
 
 def train(kind):
@@ -245,12 +253,14 @@ assert _copy < 0.5 and _norm > 0.01 and _none == 0 and _at == 0.25
 _same_too, _constant, _far = train("the model, under no_grad")
 assert round(_same, 3) == 0.693 == round(_same_too, 3)
 assert abs(_constant - 0.05 * 2**0.5) < 1e-6 and _far > 0.9
+_same = dpo_loss(logp[:1], logp[:1], ref_logp[:1], ref_logp[:1])  # equal answers
+assert round(_same.item(), 3) == 0.693 and not gradient(_same).any()
 # sphinx_gallery_end_ignore
 
 # %%
 # If your loss stays at 0.693, print the norm of the gradient (0 in `trl#4023
-# <https://github.com/huggingface/trl/issues/4023>`__). It is also 0 if no parameter is trained. In the last row, the reference
-# moves along, so the loss stays and the pull never ends.
+# <https://github.com/huggingface/trl/issues/4023>`__). It is also 0 if both answers are cut to the same tokens. In the last
+# row, the reference moves along, so the loss stays.
 #
 # **old_logp is computed again** in each step, from the current model. Then the ratio stays 1 and the clip never acts. If it is
 # not detached either, the gradient is 0:
@@ -279,7 +289,7 @@ assert torch.equal(probability_ratio("not detached"), torch.ones(5))
 # sphinx_gallery_end_ignore
 
 # %%
-# With one step for each draw, ``logp.detach()`` is right, and the clip does nothing (asked in `minimind#775
+# With one step for each draw, ``logp.detach()`` is right, and the clip does nothing (`minimind#775
 # <https://github.com/jingyaogong/minimind/issues/775>`__).
 #
 # **kl_div is the other way round.** ``kl_div(input, target)`` is the KL from the *target* to the input. So the penalty
@@ -304,9 +314,8 @@ assert torch.allclose(gradient(value), _reverse, atol=1e-6)
 #
 # .. solution::
 #
-# All advantages are 0, and so is the gradient: the group teaches nothing (asked in `ms-swift#4547
-# <https://github.com/modelscope/ms-swift/issues/4547>`__). Without ``1e-4``, 0 is divided by 0, and one such group makes the
-# gradients of the whole batch NaN:
+# All advantages are 0, and so is the gradient (`ms-swift#4547 <https://github.com/modelscope/ms-swift/issues/4547>`__).
+# Without ``1e-4``, 0 is divided by 0, and one such group makes the gradients of the whole batch NaN:
 
 rewards = torch.zeros(5)
 for epsilon in (1e-4, 0.0):
