@@ -327,8 +327,8 @@ assert "Could not guard on data-dependent expression" in message
 
 # %%
 # Two ways around it: ``torch.cond(condition, if_true, if_false, (x,))`` puts both sides into the graph and decides when the
-# graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``, because with
-# this ``torch.cond``, ``create_graph=True`` silently returns a gradient without a graph. ``torch.compile`` breaks the graph of
+# graph runs, and ``torch.where`` computes both sides and chooses. For a second derivative take ``torch.where``: with
+# ``torch.cond``, it :ref:`is missing <sphx_glr_gallery_graphs_loops_as_operators.py>`. ``torch.compile`` breaks the graph of
 # ``Branch`` at the ``if`` and lets Python decide.
 
 
@@ -639,6 +639,7 @@ assert torch.allclose(torch.autograd.grad(slope.sum(), x)[0], -x.sin())
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: what autograd records of ``if`` and ``for``.
+# - :ref:`sphx_glr_gallery_graphs_loops_as_operators.py`: gradients of ``torch.cond``, ``torch.while_loop`` and ``scan``.
 # - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: ``torch.where`` and the gradient of the side
 #   that is not taken.
 # - In PyTorch's reference: `torch.compile
