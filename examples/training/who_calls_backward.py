@@ -3,11 +3,11 @@ Who calls backward? Trainer, Accelerate, Lightning, PEFT
 ========================================================
 
 .. index::
-   ! single: gradient_accumulation_steps, max_grad_norm, accumulate_grad_batches
+   single: gradient_accumulation_steps, max_grad_norm, accumulate_grad_batches
    single: accelerator.backward, accelerator.accumulate, sync_gradients
    single: manual_backward, automatic_optimization = False
    single: loss.backward() in training_step or compute_loss
-   single: is the loss divided twice by the accumulation steps
+   ! single: the loss is divided twice by the accumulation steps
 
 .. in-short::
 
