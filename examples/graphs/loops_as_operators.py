@@ -291,7 +291,7 @@ assert "Could not extract specialized" in raised[0] or "Pending unbacked" in rai
 # sphinx_gallery_end_ignore
 
 # %%
-# **Returning an input, or a tensor twice.** Both raise in a step of ``scan``. Call ``clone()``:
+# **Returning an input, or a tensor twice.** Both raise in a step or branch. Call ``clone()``:
 
 try:
     scan(lambda h, x_t: (h + x_t, x_t), x[0], x)
