@@ -87,7 +87,7 @@ import matplotlib.pyplot as plt
 _, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
 ax.plot(range(1, 21), norms, marker="o", color="#2563eb")
 ax.set(title="What the hook logged", xlabel="step", ylabel="norm", ylim=(0, None))
-ax.set_xticks(range(2, 21, 2))
+_ = ax.set_xticks(range(2, 21, 2))
 
 # %%
 # .. how-measured:: This code registers each hook, calls what it waits for, and notes what the hook gets. It tests whether a

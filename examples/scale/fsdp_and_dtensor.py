@@ -166,7 +166,8 @@ def _alone(rank):
     """full_tensor() in process 0 alone waits, and with a limit of one second, raises."""
     group, said = dist.new_group(), ""
     net = fully_shard(make_net(), mesh=DeviceMesh.from_group(group, "cpu"))
-    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), group)
+    set_timeout = getattr(dist, "set_timeout", None)  # since 2.15
+    (set_timeout or dist.distributed_c10d._set_pg_timeout)(timedelta(seconds=1), group)
     if rank == 0:
         try:
             net[0].weight.full_tensor()

@@ -439,7 +439,8 @@ def _one_does_not_call(rank):
     group = dist.new_group()
     keys, said = torch.ones(2, requires_grad=True), ""
     both = all_gather_single(keys, 0, group)
-    dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), group)
+    set_timeout = getattr(dist, "set_timeout", None)  # since 2.15
+    (set_timeout or dist.distributed_c10d._set_pg_timeout)(timedelta(seconds=1), group)
     try:
         (both.sum() if rank == 0 else keys.sum()).backward()
     except RuntimeError as error:
