@@ -32,7 +32,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     for (const entry of entries) {
       entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
       for (const part of entry.parts) part.hidden = !entry.left;
-      if (sortWords !== undefined) entry.item.style.order = entry.words[0] === words.at(-1) ? -1 : "";
+      if (sortWords !== undefined) entry.item.style.order = entry.words[0] === words.at(-1) && !form.elements.sort.value ? -1 : "";
     }
     for (const { group, inside } of parents) {
       group.hidden = !inside.some(({ left }) => left);
@@ -104,7 +104,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     button.onclick = () => {
       by.value = { [place + 1]: -place - 1, [-place - 1]: "" }[by.value] ?? place + 1;
       sort();
-      keep();
+      form.dispatchEvent(new Event("input"));
     };
   }
   if (heads[Math.abs(by.value) - 1]) sort(); else by.value = "";
