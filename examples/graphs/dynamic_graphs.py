@@ -148,7 +148,7 @@ del node, start, value
 # sphinx_gallery_end_ignore
 
 # %%
-# With :math:`k` doublings the gradient is :math:`2^k`. The figure shows where :math:`k` changes.
+# With ``k`` doublings the gradient is ``2**k``. The figure shows where ``k`` changes.
 #
 # .. how-measured:: plot_growth() draws grow(x) above its gradient.
 

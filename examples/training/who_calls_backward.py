@@ -7,17 +7,14 @@ Who calls backward? Trainer, Accelerate, Lightning, PEFT
    single: accelerator.backward, accelerator.accumulate, sync_gradients
    single: manual_backward, automatic_optimization = False
    single: loss.backward() in training_step or compute_loss
-   ! single: the loss is divided twice by the accumulation steps
+   single: the loss is divided twice by the accumulation steps
 
 .. in-short::
 
    Lightning and the ``Trainer`` of Transformers call ``backward()`` on the loss that you return, so do not call it yourself.
    With Accelerate, call ``accelerator.backward(loss)``. In Lightning's manual optimization, call
-   ``self.manual_backward(loss)``. PEFT only changes the model. A step over ``k`` batches has this order:
-
-   .. code-block:: text
-
-      loss / k -> backward -> unscale -> clip -> step -> zero_grad
+   ``self.manual_backward(loss)``. PEFT only changes the model. A step over ``k`` batches has this order: divide the
+   loss by ``k``, ``backward()``, unscale, clip, ``step()``, ``zero_grad()``.
 
    What the library does, leave out of your code: a loss that is divided twice raises no error.
 """

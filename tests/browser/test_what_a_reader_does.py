@@ -131,13 +131,6 @@ def test_a_box_fades_out_where_there_is_more(narrow: Page) -> None:
     assert whole.evaluate("box => getComputedStyle(box).maskImage") == "none"
 
 
-def test_a_table_filtered_to_a_row_is_no_stop_until_all_are_back(opened: Callable[[str], Page]) -> None:
-    tab = opened("reference/operators.html")
-    for name in ("", "silu", ""):
-        tab.get_by_label("Name, sign or node").fill(name)
-        expect_stop(tab.locator(".operators"), not name)
-
-
 # -- Parts of pages -------------------------------------------------------------------------------
 
 
