@@ -12,8 +12,9 @@ GRPO, PPO and DPO losses: KL, ratio, clip
 
 .. in-short::
 
-   At the first step, the loss of GRPO is often 0 and that of DPO is 0.693, and both have a gradient. A KL estimate from samples can have the right value and the wrong gradient:
-   ``logp - ref_logp`` as a loss has none on average. This one has both right, for each token:
+   At the first step, the loss of GRPO is often 0 and that of DPO is 0.693, and both have a gradient. A KL estimate from
+   samples can have the right value and the wrong gradient: ``logp - ref_logp`` as a loss has none on average. This one has
+   both right, for each token:
 
    .. code-block:: python
 
