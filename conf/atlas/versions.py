@@ -36,6 +36,7 @@ from .tables import let_break, make_long_table, mark_code
 
 #: Below docs/: what ``conf/measure/versions.py`` found, which says how it is to be read; and what a change means, by hand.
 DATA, EXPLAINED = Path("reference/versions.json"), Path("reference/versions.toml")
+#: What signs of a text become in HTML; the first two are those of ``mark_difference``.
 _SIGNS = {1: "<mark>", 2: "</mark>", ord("\n"): "<br>"}
 #: Kinds of things, in the order of the page, and what the filter calls them. Rows of then-and-now and messages of examples were
 #: measured once.

@@ -42,7 +42,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     const number = entries.filter(({ left }) => left).length;
     told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);
     if (reset) reset.hidden = !chosen.length;
-    if (sortWords !== undefined) Object.assign(all, { hidden: number < 31, textContent: `Show all ${number}` });
+    if (sortWords !== undefined) Object.assign(all, { hidden: number < 31, textContent: `Show all ${number}` }); // atlas.css shows 30
   };
   const fields = [...form.elements].filter(({ name }) => name);
   const keep = () => {

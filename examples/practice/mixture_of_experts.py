@@ -263,17 +263,18 @@ def tabulate_idle_experts():
 # %%
 # The weight of the second expert, in three ways to write this:
 
+table = tabulate_idle_experts()
+
 # sphinx_gallery_start_ignore
-_table = tabulate_idle_experts()
-assert _table[".grad"].tolist() == ["None", "0", "0"]
-assert _table["SGD"].tolist() == ["stays"] * 3
+assert table[".grad"].tolist() == ["None", "0", "0"]
+assert table["SGD"].tolist() == ["stays"] * 3
 for _name in ("SGD, momentum", "AdamW"):
-    assert _table[_name].tolist() == ["stays", "moves", "moves"]
+    assert table[_name].tolist() == ["stays", "moves", "moves"]
 _empty = nn.Linear(8, 8)
 _empty(x[:0]).sum().backward()
 assert _empty.weight.grad is not None and not _empty.weight.grad.any()
 # sphinx_gallery_end_ignore
-tabulate_idle_experts()
+table
 
 # %%
 # PyTorch's optimizers skip a parameter whose ``.grad`` is ``None``. A gradient of 0 is a gradient: momentum continues, and

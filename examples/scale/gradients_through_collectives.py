@@ -244,12 +244,11 @@ def _hostile(rank):
     return found, [str(one.message) for one in caught]
 
 
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 assert run_in_two_processes(one_weight) == [(2, 2), (2, 2)]
 for _found, _said in run_in_two_processes(_hostile):
     assert all(_found), _found
-    _use = "_functional_collectives.all_gather_single instead."
-    assert TORCH != (2, 13) or (len(_said) == 1 and _said[0].endswith(_use))
+    assert len(_said) == 1 and "all_gather is deprecated, use" in _said[0]
+    assert _said[0].endswith("_functional_collectives.all_gather_single instead.")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -427,8 +426,7 @@ def _messages(rank):
     return [str(one.message) for one in caught], weight.grad.item(), sorted(found)
 
 
-_on_each = run_in_two_processes(_messages) if TORCH == (2, 13) else []
-for _rank, (_said, _grad, _outcomes) in enumerate(_on_each):
+for _rank, (_said, _grad, _outcomes) in enumerate(run_in_two_processes(_messages)):
     assert "c10d::allreduce_: an autograd kernel was not registered" in _said[0]
     assert _grad == _rank + 1  # as if all_reduce were not there
     assert {*_outcomes} <= {"None", "A view was created in no_grad mode"}

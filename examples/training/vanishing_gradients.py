@@ -211,9 +211,11 @@ assert all(0.1 < _n < 1 for _n in _norms(torch.relu, **GOOD))
 # This is the factor, :math:`(\text{norm}_1 / \text{norm}_{20})^{1/19}`, before the training. Each row changes the default net
 # in one way, and the last row in two:
 
+factors = tabulate_factors()
+
 # sphinx_gallery_start_ignore
 assert 2.5e-8 < 0.4**19 < 3.5e-8
-_factors = tabulate_factors().astype(float)
+_factors = factors.astype(float)
 _sigmoid, _tanh, _relu = (_factors[name] for name in _factors)
 assert (_factors.loc["default"] < 0.75).all() and _sigmoid["default"] < 0.2
 _better = _factors.loc["better weights"]
@@ -230,7 +232,7 @@ for _name, _low, _high in (
     for _f in (*GAINS, nn.functional.gelu):
         assert _low < factor(make_net(_f, seed=1, **BLOCKS[_name])) < _high
 # sphinx_gallery_end_ignore
-tabulate_factors()
+factors
 
 # %%
 # - **Activation.** The slope of sigmoid is at most 1/4, so its default net is the worst.

@@ -18,8 +18,8 @@ function listShifts() {
   });
 }
 
-// Folds and long tables are opened. Rows that Chromium lays out only near the window have estimated heights until then, which would let
-// their links overlap those of other rows: all are laid out.
+// Folds and long tables are opened. Rows that Chromium lays out only near the window have estimated heights until then, which
+// would let their links overlap those of other rows: all are laid out.
 function unfold() {
   findAll("details").forEach(fold => { fold.open = true });
   findAll(".long-table + button").forEach(button => button.click());

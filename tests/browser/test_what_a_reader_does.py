@@ -131,6 +131,13 @@ def test_a_box_fades_out_where_there_is_more(narrow: Page) -> None:
     assert whole.evaluate("box => getComputedStyle(box).maskImage") == "none"
 
 
+def test_a_table_that_scrolls_with_the_page_is_no_stop(opened: Callable[[str], Page]) -> None:
+    tab = opened("reference/operators.html")
+    for name in ("", "silu", ""):
+        tab.get_by_label("Name, sign or node").fill(name)
+        expect_stop(tab.locator(".operators"), False)
+
+
 # -- Parts of pages -------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ def test_the_index_leads_to_every_example(site: Path, all_scripts: list[str]) ->
 
 
 def test_a_long_table_is_shown_whole(site: Path, root: Path) -> None:
-    """pandas leaves out the rows in the middle if it is not told otherwise."""
+    """Each call that the page names has its row."""
     page = read(site / "reference/shapes.html")
     source = (root / "docs/reference/shapes.md").read_text(encoding="utf-8")
     lines = re.search(r'CALLS = parse\("""(.*?)"""\)', source, re.DOTALL)[1].strip().splitlines()
