@@ -210,7 +210,7 @@ def make_formula_table(found: dict[str, dict[str, Any]]) -> nodes.raw:
     """
     said = {
         "name": "Node or operator",
-        "count": "{shown} of {all}",
+        "count": "{shown} of {all} nodes",
         "none": "No node matches. Nodes that are written by hand in C++ are not in the list.",
     }
     heads = ("node, of the operator", "gradient of each argument", "needs")

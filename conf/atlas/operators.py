@@ -136,7 +136,7 @@ def make_operator_table(rows: list[dict[str, Any]], known: frozenset[str] = froz
         "name": "Name, sign or node",
         "kind": "Show",
         "kinds": {"": "all operators", **{kind: words for kind, (words, _is_one) in KINDS.items()}},
-        "count": "{shown} of {all}",
+        "count": "{shown} of {all} operators",
         "none": "No operator matches. You can paste a name from a traceback, such as MulBackward0.",
     }
     return make_long_table("operators", "Operators", HEADS, "".join(_make_row(row, known) for row in rows), said)

@@ -57,7 +57,7 @@ def write_player(name: str, data: dict[str, Any]) -> str:
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="Step">{on}'
         f'<a class="graph-link" href="#{name}" aria-label="Link to this step" title="Link to this step">{chain}</a></div>'
         '<p class="graph-now" aria-live="polite">'
-        "The whole graph. Play it, or step with the buttons or the arrow keys.</p>"
+        "The whole graph. Play it, or step with the buttons<span class='graph-keys'> or the arrow keys</span>.</p>"
         f"{whose}{json_for_script(said)}"
     )
 

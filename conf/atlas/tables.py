@@ -42,11 +42,11 @@ def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said
         )
         fields += f'<label>{said["kind"]} <select name="that">{kinds}</select></label>'
     text = (
-        f'<form class="filter no-search"{_write_data(data)}>{fields}<input type="hidden" name="sort">'
-        f'<output aria-live="polite">{said["count"].format(shown=rows, all=rows)}</output></form>'
+        f'<div class="wide"><form class="filter no-search"{_write_data(data)}>{fields}<input type="hidden" name="sort">'
+        f'<output aria-live="polite">{said["count"].removeprefix("{shown} of ").format(all=rows)}</output></form>'
         f'<div class="table-wrapper long-table {kind}" role="region" aria-label="{label}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        '<button type="button" hidden></button>'
+        '<button type="button" hidden></button></div>'
     )
     return nodes.raw("", text, format="html")
 

@@ -167,7 +167,7 @@ def make_version_table(known: Changes) -> nodes.raw:
         "name": "Name or word",
         "kind": "About",
         "kinds": {"": "all changes", **KINDS},
-        "count": "{shown} of {all}",
+        "count": "{shown} of {all} changes",
         "none": "No change matches.",
     }
     said["kinds"] |= {version: f"new in {version}" for version in reversed(order[1:])}

@@ -40,7 +40,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     }
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
-    told.value = (number ? count : none).replace("{shown}", number).replace("{all}", entries.length);
+    told.value = (number ? count : none).replace(number < entries.length ? "{shown}" : "{shown} of ", number < entries.length ? number : "").replace("{all}", entries.length);
     if (reset) reset.hidden = !chosen.length;
     if (sortWords !== undefined) Object.assign(all, { hidden: number < 31, textContent: `Show all ${number}` }); // atlas.css shows 30
   };

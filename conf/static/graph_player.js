@@ -189,7 +189,7 @@
       const other = part.getBoundingClientRect();
       return top < other.bottom && top + height > other.top && from < other.right && from + width > other.left;
     }).length;
-    const tops = [at.bottom + 8, at.top - height - 8, find(".graph-now").getBoundingClientRect().bottom + 4];
+    const tops = [at.bottom + 8, at.top - height - 8, (find(".graph-whose") ?? find(".graph-now")).getBoundingClientRect().bottom + 4];
     const [top] = tops.sort((one, other) => covers(one) - covers(other));
     note.style.left = `${left}px`;
     note.style.top = `${top - frame.top}px`;

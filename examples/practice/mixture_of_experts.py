@@ -74,7 +74,8 @@ import matplotlib.pyplot as plt
 
 
 def plot_gradients():
-    _, axes = plt.subplots(2, 2, figsize=(7, 3.4), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(7, 3.6), sharey=True, layout="constrained")
+    figure.get_layout_engine().set(h_pad=0.12)  # inches, between a row's title and the numbers above it
     for row, softmax_first in zip(axes, (True, False), strict=True):
         for ax, k in zip(row, (1, 2), strict=True):
             model = model_after_backward(k, softmax_first)
@@ -84,9 +85,8 @@ def plot_gradients():
             ax.axhline(0, color="#64748b", linewidth=0.8)
             ax.set_xticks(range(4), [f"expert {e}" for e in range(4)])
             ax.set_title(f"softmax {'before' if softmax_first else 'after'} top-{k}")
-    axes[0, 0].set_ylabel("gradient × 1000")
-    axes[1, 0].set_ylabel("gradient × 1000")
-    axes[0, 0].figure.suptitle("A softmax after top-1 leaves no gradient")
+    figure.supylabel("gradient × 1000")
+    figure.suptitle("A softmax after top-1 leaves no gradient")
 
 
 # %%
