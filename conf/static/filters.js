@@ -57,7 +57,8 @@ for (const form of document.querySelectorAll("form.filter")) {
     show();
     keep();
   };
-  form.addEventListener("input", () => { show(); keep(); });
+  const find = () => { if (sortWords !== undefined && long.getBoundingClientRect().top < 0) form.parentElement.scrollIntoView(); };
+  form.addEventListener("input", () => { show(); keep(); find(); }); // the rows that are left may end above the window
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("reset", event => {
     event.preventDefault();

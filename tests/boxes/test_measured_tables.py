@@ -36,7 +36,7 @@ def test_each_kind_of_operator_has_words() -> None:
     page = show_operator()
     said = read_kinds(page)
     assert set(said) == {"", *operators.KINDS} and all(said.values())
-    assert {"{shown}", "{all}"} <= set(page.form["data-count"].split()) and page.output.get_text() == "1 of 1"
+    assert {"{shown}", "{all}"} <= set(page.form["data-count"].split()) and page.output.get_text() == "1 operators"
 
 
 READY = {"notes": {}, "forward": "yes"}

@@ -110,7 +110,8 @@ def test_from_a_message_to_the_fix(opened: Callable[[str], Page]) -> None:
 
 def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: BrowserContext, origin: str) -> None:
     tab = open_page(phone, origin, "index.html")
-    tab.locator(".sd-card-title:has-text('Learn')").tap(force=True)  # a link covers the whole card
+    for card in ("Computation graphs", "What is a computation graph"):
+        tab.locator(f".card-title a:has-text('{card}')").tap()
     tab.wait_for_url("**/first_graph.html")
     read = []
     while "/graphs/" in tab.url:
@@ -124,9 +125,10 @@ def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: Browser
 
 def test_with_the_keyboard_alone(opened: Callable[[str], Page]) -> None:
     tab = opened("index.html")
-    go_to(tab, "document.activeElement.matches('.sd-card a[href$=\"first_graph.html\"]')")
-    tab.keyboard.press("Enter")
-    tab.wait_for_url("**/first_graph.html")
+    for page in ("graphs/index.html", "first_graph.html"):
+        go_to(tab, f"document.activeElement.matches('.card a[href$=\"{page}\"]')")
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(f"**/{page}")
     go_to(tab, "document.activeElement.type === 'range'")
     tab.keyboard.press("Home")
     tab.keyboard.press("ArrowRight")
