@@ -14,7 +14,7 @@ How to get the gradient of an intermediate tensor
 # -------------------------------
 # You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computed it on its way, and then
 # dropped it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C
-# = 12`. (A *hook* is a function that PyTorch calls for you. This one gets the gradient.)
+# = 12`. (A *hook* is a function that PyTorch calls for you.)
 
 import torch
 from torch import nn
