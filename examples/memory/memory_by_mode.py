@@ -10,8 +10,8 @@ Which mode saves memory, eval or no_grad?
 .. in-short::
 
    Write ``with torch.no_grad():`` around validation, so that nothing is kept for backward. ``model.eval()`` alone still records
-   the graph. ``detach()`` on the result comes too late for the peak. Freezing the last layers saves little, so freeze from the
-   input on.
+   the graph. ``detach()`` on the result comes too late for the peak. Freezing the last layers keeps most of the graph, so
+   freeze from the input on.
 """
 
 # %%
