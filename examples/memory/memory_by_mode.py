@@ -175,8 +175,8 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 # %%
 # - ``net.eval()`` records a graph as before. It saves 6 percent, because the mask of dropout and the statistics of the batch
 #   fall away.
-# - Under ``no_grad()`` and ``inference_mode()`` nothing of this network is recorded. You still need ``eval()`` for right
-#   results: :doc:`which switch do I want? </guide/which-switch>`
+# - Under ``no_grad()`` and ``inference_mode()`` nothing is recorded. You still need ``eval()`` for right results: :doc:`which
+#   switch do I want? </guide/which-switch>`
 # - ``detach()`` is called when the forward pass has saved everything. Then the graph is freed, because nothing refers to the
 #   result any more.
 # - With all layers frozen, and a batch of data, nothing is recorded. If only the last layer learns, recording begins there.
