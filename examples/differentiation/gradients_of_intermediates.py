@@ -14,7 +14,7 @@ How to get the gradient of an intermediate tensor
 # -------------------------------
 # You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computed it on its way, and then
 # dropped it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C
-# = 12`. (A *hook* is a function that PyTorch calls for you. This one gets the gradient.)
+# = 12`. (A *hook* is a function that PyTorch calls for you.)
 
 import torch
 from torch import nn
@@ -276,7 +276,8 @@ assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
 # message suggests, you get ``None`` instead of an error.
 #
 # **Changing the tensor in place afterwards.** The hook gets the gradient for the value that ``C`` had when you registered it.
-# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can cause the same.
+# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can cause the same. If the
+# layer returns a view, as ``nn.Linear`` does for sequences, the hook is not even called.
 
 A, B, C, _ = compute()
 before = []
@@ -297,11 +298,15 @@ _out.retain_grad()
 _relu(_out).square().sum().backward()
 assert torch.equal(_out.grad, 2 * _out.detach())  # of the value after the ReLU
 assert torch.equal(_hooked[0], 2 * _out.detach() * (_out.detach() > 0))
+_out, _hooked = nn.Linear(4, 4)(torch.randn(2, 3, 4)), []
+_out.register_hook(_hooked.append)
+_out.retain_grad()
+_relu(_out).square().sum().backward()
+assert not _hooked and torch.equal(_out.grad, 2 * _out.detach())
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are right, because they answer different questions. Give the new value a new name instead, ``E = C * 3``, so that each
-# name has one value.
+# Both are right. Give the new value a new name instead, ``E = C * 3``.
 
 # %%
 # Exercise

@@ -57,9 +57,8 @@ assert len(named) == 1 and "Function 'SqrtBackward0' returned nan values" in nam
 # and :math:`0 \cdot \infty` is NaN. The two paths meet in ``x``, and a number plus NaN is NaN.
 #
 # :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names the node that made this NaN: ``SqrtBackward0``.
-# (For ``x ** 0.5`` it is ``PowBackward0``.) The rule: **keep the bad input out of the operation, because masking its result is
-# too late.** So put a second ``where`` before the root. Where ``x`` is not positive, the root then sees 1, and 0 times its
-# finite slope is 0:
+# The rule: **keep the bad input out of the operation, because masking its result is too late.** So put a second ``where``
+# before the root. Where ``x`` is not positive, the root then sees 1, and 0 times its finite slope is 0:
 
 
 def one_where(x):
@@ -174,13 +173,17 @@ def _masked(x):
     return filled.softmax(0).masked_fill(_mask, 0)
 
 
+_half = torch.tensor([-30.0, -30.0], dtype=torch.float16)
+assert (_half + torch.finfo(_half.dtype).min).isinf().all()
+assert _masked(_half).tolist() == [0, 0]
 assert gradient(_masked, [1.0, 2.0]).tolist() == [0, 0] == _masked(_lowest).tolist()
 # sphinx_gallery_end_ignore
 tabulate_gradients(cases)
 
 # %%
 # The cure is again a safe input. For the entropy, write ``p * p.clamp(min=torch.finfo(p.dtype).tiny).log()``. For a softmax
-# under a mask, fill in ``torch.finfo(x.dtype).min`` instead of ``-inf``, and set the masked weights to 0 after the softmax.
+# under a mask, use ``x.masked_fill(mask, torch.finfo(x.dtype).min)`` (added to ``x``, that number can become ``-inf``), and set
+# the masked weights to 0 after the softmax.
 
 # %%
 # Kinks: PyTorch picks a slope

@@ -191,8 +191,8 @@ def tabulate_writes():
 
 
 # %%
-# What each write leaves in ``y``, or the error that it raises. Where a mask or a list picks the elements, PyTorch 2.13 leaves
-# ``IndexPutBackward0``, and 2.15 names what it does with a number: ``MaskedFill`` and ``IndexFill``.
+# What each write leaves in ``y``, or the error that it raises. (PyTorch 2.15 has ``MaskedFill`` and ``IndexFill`` in place of
+# ``IndexPut``.)
 
 # sphinx_gallery_start_ignore
 _outcomes = tabulate_writes()["what happens"].tolist()
@@ -232,13 +232,20 @@ for factor in (torch.tensor(1.0), torch.tensor(1.0, requires_grad=True)):
         assert copied[1].tolist() == [columns, *range(columns, 2 * columns - 1)]
         wrong += not torch.equal(m, copied)
     assert wrong
+_values = torch.tensor([10.0, 20.0], requires_grad=True)
+_twice = torch.zeros(3)
+_twice[[0, 0]] = _values
+assert _twice[0] in (10, 20)
+assert torch.autograd.grad(_twice[0], _values)[0].tolist() == [1, 1]
 # sphinx_gallery_end_ignore
 tabulate_writes()
 
 # %%
 # The last two writes raise the same error if ``y`` requires no grad. All elements of ``y[0].expand(3)`` are in one place in
-# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. In a contiguous matrix of two
+# memory. And ``y[:-1]`` is partly the same memory as ``y[1:]``, to which the assignment writes. In a matrix of several
 # rows, ``m[:, 1:] = m[:, :-1]`` raises nothing, and can be wrong: put ``.clone()`` after the right-hand side.
+#
+# A list with an index twice, as in ``y[[0, 0]] = values``, writes one of the two values, but both get a gradient.
 #
 # Pages on single errors: :ref:`a leaf, or a view of one <sphx_glr_gallery_errors_leaf_in_place.py>`, and
 # :ref:`one of several views <sphx_glr_gallery_errors_view_of_several.py>`.
@@ -296,8 +303,8 @@ assert "is at version 3; expected version 2" in message and "AsStrided" in messa
 # sphinx_gallery_end_ignore
 
 # %%
-# The two rows do not overlap. But the product saved ``h[t]``. This row and ``h[t + 1]`` are views of ``h`` and share its
-# version counter, so the write to ``h[t + 1]`` makes the saved row look changed. Keep the states in a list:
+# The product saved ``h[t]``. This row and ``h[t + 1]`` are views of ``h`` and share its version counter, so the write to
+# ``h[t + 1]`` makes the saved row look changed. Keep the states in a list:
 
 
 def states_in_a_list(w, steps=3):

@@ -166,8 +166,10 @@ assert torch.allclose(_mixed, hessian(g)(x) @ v, atol=1e-5)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     _lost = jacrev(lambda p: linearize(g, p)[1](v))(x)
+    _dropped, _push = linearize(torch.nn.functional.dropout, torch.ones(100))
 _of_213 = torch.__version__.startswith("2.13")
 assert not _of_213 or not torch.allclose(_lost, _mixed, rtol=0.1)
+assert not _of_213 or not torch.equal(_push(torch.ones(100)), _dropped)
 _branch_errors = []
 for _transform in (
     lambda h, p: grad(h)(p),
@@ -191,9 +193,9 @@ for name, tensor in shapes.items():
 # %%
 # - ``vjp`` runs ``g`` once. It returns ``g(x)`` and a function that does backward for a given ``u``.
 # - ``jvp`` runs ``g`` in forward mode, with one ``v``. It returns ``g(x)`` and the derivative along ``v``.
-# - ``linearize`` returns ``g(x)`` and a function of ``v``, for this ``x``. Call that function for as many directions as you
-#   like: it does not call ``g`` again. To differentiate with respect to ``x`` as well, use ``jvp``, because in PyTorch 2.13,
-#   ``jacrev`` through ``linearize`` is silently wrong.
+# - ``linearize`` returns ``g(x)`` and a function of ``v``, which you can call for many directions, and which does not call
+#   ``g`` again. In PyTorch 2.13 it is silently wrong under ``jacrev``, and for a ``g`` that draws random numbers, such as
+#   dropout. Use ``jvp`` there.
 # - ``jacrev`` and ``jacfwd`` return the whole Jacobian: :ref:`which one, and when
 #   <sphx_glr_gallery_differentiation_forward_mode.py>`. ``hessian`` returns the second derivatives of each output.
 

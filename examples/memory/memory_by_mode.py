@@ -9,9 +9,9 @@ Which mode saves memory, eval or no_grad?
 
 .. in-short::
 
-   Write ``with torch.no_grad():`` around validation, so that nothing is kept for backward. ``model.eval()`` alone keeps nearly
-   as much as training. ``detach()`` on the result comes too late for the peak. Freezing the last layers saves little, so freeze
-   from the input on.
+   Write ``with torch.no_grad():`` around validation, so that nothing is kept for backward. ``model.eval()`` alone still records
+   the graph. ``detach()`` on the result comes too late for the peak. Freezing the last layers keeps most of the graph, so
+   freeze from the input on.
 """
 
 # %%
@@ -175,8 +175,8 @@ assert modes["net.eval()(batch)"](*build()).requires_grad
 # %%
 # - ``net.eval()`` records a graph as before. It saves 6 percent, because the mask of dropout and the statistics of the batch
 #   fall away.
-# - Under ``no_grad()`` and ``inference_mode()`` nothing of this network is recorded. You still need ``eval()`` for right
-#   results: :doc:`which switch do I want? </guide/which-switch>`
+# - Under ``no_grad()`` and ``inference_mode()`` nothing is recorded. You still need ``eval()`` for right results: :doc:`which
+#   switch do I want? </guide/which-switch>`
 # - ``detach()`` is called when the forward pass has saved everything. Then the graph is freed, because nothing refers to the
 #   result any more.
 # - With all layers frozen, and a batch of data, nothing is recorded. If only the last layer learns, recording begins there.

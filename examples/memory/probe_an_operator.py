@@ -85,15 +85,16 @@ def differentiable(tensors):
 def weights(tensor, seed=0):
     """A fixed random weight for each number of a tensor."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(tensor.shape, dtype=tensor.dtype, generator=generator)
+    numbers = torch.randn(tensor.shape, dtype=tensor.dtype, generator=generator)
+    return numbers.to(tensor.device)
 
 
-def gradients(results, inputs, **options):
+def gradients(results, inputs, seed=0, **options):
     results = differentiable(results)
     return torch.autograd.grad(
         results,
         differentiable(inputs),
-        [weights(result) for result in results],
+        [weights(result, seed) for result in results],
         materialize_grads=True,
         **options,
     )
@@ -149,7 +150,7 @@ def second(f, *inputs):
     if not differentiable(first):
         return "zero"
     try:
-        found = gradients(first, inputs)
+        found = gradients(first, inputs, seed=2)
     except (NotImplementedError, RuntimeError):
         return "no"
     return "zero" if all(close(g, torch.zeros_like(g)) for g in found) else "yes"
@@ -258,6 +259,15 @@ assert (_answers["result changed"] == "raises").tolist() == [
     *[False, False, False, False, True],
 ]
 assert _answers.loc["constant", "input changed"] == "raises"
+_rows = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+for _kind in (torch.float64, torch.float32, torch.bfloat16):
+    _leaf = _rows.to(_kind).requires_grad_()
+    assert second(lambda x: F.layer_norm(x, (8,)), _leaf) == "yes"
+_weight = number(8, 8)
+assert "a new tensor" in measure_kept(lambda x: F.linear(x, _weight), x)
+assert list(measure_kept(F.linear, x, _weight)) == ["an input"]
+_meta = torch.empty(2, device="meta", requires_grad=True)  # weights on its device
+assert gradients([_meta.exp()], [_meta])[0].device == _meta.device
 assert [after(_change, F.dropout, x) for _change in ("result", "input")] == [
     "works"
 ] * 2
@@ -268,8 +278,8 @@ answers.rename_axis(columns="operator")
 # ``cdist`` has a second derivative from PyTorch 2.14 on. The columns are those of :doc:`the table of all operators
 # </reference/operators>`:
 #
-# - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of the maxima for
-#   ``max_pool2d``.
+# - **keeps**: what is saved for backward: an input, the result, or a new tensor, such as the positions of maxima for
+#   ``max_pool2d``. The weights of a layer count as new unless you pass them: ``probe(F.linear, x, weight)``.
 # - **shares memory**: whether the result uses the memory of an input.
 # - **result changed**, **input changed**: 1 is added in place to each result, or to each input, then backward follows. *works*:
 #   the gradient is right. *raises*: backward notices the change. *refused*: the change itself raises. *wrong*: the gradient is
@@ -430,8 +440,6 @@ found.rename_axis(columns="function")
 #
 #    On 2.14 both rows of ``cdist`` say *yes* (`pytorch#188901 <https://github.com/pytorch/pytorch/pull/188901>`__). Attention
 #    with 3 dimensions is fused there, too, so its row is the same as with 4.
-#
-# :doc:`The table of all operators </reference/operators>` tries several samples and says where they differ.
 #
 # **A Function that hides what it keeps.** Both of these compute the square. ``Careless`` stores its input on ``ctx``.
 
