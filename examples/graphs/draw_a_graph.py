@@ -245,7 +245,8 @@ del _hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expecting the parameters of a checkpoint.** With ``use_reentrant=True`` they are not drawn, although they learn.
+# **Missing the parameters in a checkpoint.** With ``use_reentrant=True`` they :ref:`learn
+# <sphx_glr_gallery_memory_checkpointing.py>`, but are not drawn.
 #
 # **Taking an arrow for a gradient.** An arrow says that a parameter is connected. But multiply by zero, and the gradient is
 # zero along this arrow:
