@@ -205,6 +205,11 @@ print(f"y.grad {y.grad}   y.is_leaf {y.is_leaf}")
 
 # sphinx_gallery_start_ignore
 assert y.grad == 1 and not y.is_leaf
+_base = torch.ones(2, requires_grad=True)
+with torch.no_grad():
+    _view = _base[:1]
+_view.sum().backward()
+assert _view.is_leaf and _view.requires_grad and _view.grad is _base.grad is None
 w.retain_grad()
 assert not w.retains_grad and w.grad == 2
 try:
