@@ -232,10 +232,21 @@ for _result in (_unrecorded, loss.detach()):
     except AttributeError as error:
         _raised.append(str(error))
 assert _raised == [message] * 2
+from torch.utils.checkpoint import checkpoint
+
+for _reentrant in (True, False):
+    _hidden = checkpoint(model.head, model.body(x), use_reentrant=_reentrant)
+    assert ("head.weight" in to_dot(_hidden.mean(), names)) is not _reentrant
+    model.zero_grad()
+    _hidden.mean().backward()
+    assert model.head.weight.grad.any()
+model.zero_grad()
+del _hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# Viewers of model files, such as Netron, draw something else: the graph exists only in memory.
+# **Missing the parameters in a checkpoint.** With ``use_reentrant=True`` they :ref:`learn
+# <sphx_glr_gallery_memory_checkpointing.py>`, but are not drawn.
 #
 # **Taking an arrow for a gradient.** An arrow says that a parameter is connected. But multiply by zero, and the gradient is
 # zero along this arrow:

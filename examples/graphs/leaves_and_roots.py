@@ -164,7 +164,7 @@ six_tensors
 # - ``y`` and ``z`` are results. They require grad because ``w`` does. Their gradients were passed on and dropped. If you read
 #   ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
 #
-# So this is the rule for a tensor that the root was computed from:
+# So for a tensor made outside of ``no_grad``, if the root was computed from it:
 #
 # .. list-table::
 #    :class: numbers
@@ -194,7 +194,7 @@ six_tensors
 #
 # :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a fix for each.
 #
-# With ``retain_grad()`` in time, ``y`` keeps its gradient:
+# With ``retain_grad()``, ``y`` keeps its gradient:
 
 y = w * x
 y.retain_grad()
@@ -205,6 +205,11 @@ print(f"y.grad {y.grad}   y.is_leaf {y.is_leaf}")
 
 # sphinx_gallery_start_ignore
 assert y.grad == 1 and not y.is_leaf
+_base = torch.ones(2, requires_grad=True)
+with torch.no_grad():
+    _view = _base[:1]
+_view.sum().backward()
+assert _view.is_leaf and _view.requires_grad and _view.grad is _base.grad is None
 w.retain_grad()
 assert not w.retains_grad and w.grad == 2
 try:

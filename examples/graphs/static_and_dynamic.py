@@ -180,7 +180,7 @@ def tabulate_captures():
 
 
 # %%
-# Each row is something you may do, and each column says what happens then:
+# Each row is something you may do:
 
 # sphinx_gallery_start_ignore
 import logging
@@ -415,10 +415,10 @@ for _make in (torch.jit.script, lambda module: torch.jit.trace(module, ones())):
 # %%
 # What people get wrong
 # ---------------------
-# **Changing a Python number after fx or export.** The number of ``Scale`` was copied into the graph, so the captured module
-# silently keeps the old value. Put a value that will change into a parameter of the module, with ``requires_grad=False`` if you
-# do not train it, and change it *in place*. In a buffer the change can be lost, because ``torch.fx`` computes ``self.number *
-# self.tensor`` once, at the capture.
+# **Changing a Python number after fx or export.** The number of ``Scale`` was copied, so the captured module silently
+# keeps the old value. ``self.training`` in ``forward`` is copied, too, so call ``eval()`` before. Put a value that will change
+# into a parameter of the module, with ``requires_grad=False`` if you do not train it, and change it *in place*. In a buffer the
+# change can be lost, because ``torch.fx`` computes ``self.number * self.tensor`` once, at the capture.
 #
 # The captured module sees ``fill_``, ``copy_`` and ``load_state_dict``. It misses a new tensor in the old one's place, and with
 # it ``load_state_dict(..., assign=True)``:
@@ -469,6 +469,24 @@ for kind in (Product, ProductOfParameter):
         module.tensor.fill_(3.0)
         follows[kind, capture] = torch.equal(captured(ones()), module(ones()))
 assert [key for key, does in follows.items() if not does] == [(Product, "torch.fx")]
+
+
+class Drops(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, training=self.training)
+
+
+for capture in ("torch.fx", "torch.export"):
+    module = Drops()
+    captured, evaluated = (
+        CAPTURES[capture](m, ones(64)) for m in (module, Drops().eval())
+    )
+    module.eval()
+    if capture == "torch.fx":  # a module of torch.export refuses eval()
+        captured.eval()
+    assert (captured(ones(64)) == 0).any() and torch.equal(
+        evaluated(ones(64)), ones(64)
+    )
 # sphinx_gallery_end_ignore
 
 # %%

@@ -69,7 +69,8 @@ Why is .grad None, zero or NaN?
 # %%
 # Which of my parameters are affected?
 # ------------------------------------
-# Run this between ``backward()`` and ``optimizer.step()``.
+# Run this between ``backward()`` and ``optimizer.step()``. With ``GradScaler``, some infinities are :ref:`normal
+# <sphx_glr_gallery_memory_grad_scaler.py>`.
 
 import torch
 from torch import nn
@@ -359,7 +360,7 @@ for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0
 #
 # The derivative is infinite
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# In the first three rows the slope is infinite. In the last three the input is kept away from the edge:
+# In the first three rows the slope is infinite. The last three keep the input from the edge:
 
 edge = {
     "x.sqrt()": (0.0, torch.sqrt),
@@ -393,7 +394,7 @@ tabulate_gradients(edge)
 
 # %%
 # Where ``clamp`` changes a value, it sends back 0. For the logarithm of a softmax, use ``log_softmax``. A gradient can also
-# overflow: the largest finite number in float16 is 65,504.
+# overflow, in float16 above 65,504.
 
 # %%
 # Zero times infinity

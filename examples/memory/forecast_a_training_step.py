@@ -623,16 +623,15 @@ assert len(_raised) == len(_reads)
 # sphinx_gallery_end_ignore
 
 # %%
-# To forecast your own model, build it where ``Transformer()`` is built, inside the ``with``. Two things to know:
+# To forecast your own model, build it where ``Transformer()`` is built, inside the ``with``. Three things to know:
 #
 # - ``forward`` has no values of activations. So for an activation ``x``, ``x.item()``, ``if x > 0`` and ``x[x > 0]`` raise.
 # - Set dropout to 0, because with dropout, attention on the CPU keeps whole matrices, unlike the memory-efficient attention of
 #   a GPU.
+# - With ``nn.LSTM`` the forecast is far too low: its workspace is missing.
 #
 # What people get wrong
 # ---------------------
-# **Counting the weights only.** The model above needs more than ten times as much.
-#
 # **Trusting the first step.** Memory can run out in the second step, when the state of AdamW is there too. A run that resumes
 # from a checkpoint loads the state, and meets the higher peak at once: `a real case
 # <https://github.com/NVIDIA/Megatron-LM/pull/4638>`__.

@@ -211,7 +211,7 @@ optimizer.register_step_post_hook(lambda *_: _steps_taken.append(1))
 
 for _ in range(60):
     optimizer.zero_grad()
-    for x, y in batches:  # accumulation: one step for four batches
+    for x, y in batches:  # accumulation: one step for four equal batches
         with torch.autocast("cpu", dtype=torch.float16):
             loss = F.mse_loss(model(x), y) / len(batches)
         scaler.scale(loss).backward()

@@ -310,7 +310,7 @@ tabulate_moves()
 
 # %%
 # Call ``zero_grad()`` after you freeze and before the next ``backward()``. A loop that begins each step with it does so
-# already. See :ref:`why None and zero differ <sphx_glr_gallery_differentiation_accumulation.py>`.
+# already.
 #
 # **no_grad() around the frozen layer.** It cuts the graph in two, so layers before the block get no gradient either:
 
@@ -559,8 +559,8 @@ assert measure_saved(_unfrozen, x) == (64 * 256 * 4, True)
 #
 # .. solution::
 #
-# It does not learn, because the optimizer has its own list, without the layer. ``add_param_group`` puts it there, with its own
-# learning rate if you want.
+# It does not learn, because the optimizer has its own list, without the layer. ``add_param_group`` puts it there. With a
+# ``LambdaLR``, the next ``scheduler.step()`` then raises: pass all parameters from the start.
 
 net = nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
 net[0].requires_grad_(False)
@@ -582,6 +582,28 @@ added = first_layer_moves()
 
 print("moves when unfrozen:", unfrozen, "  when added:", added)
 assert not unfrozen and added
+
+# sphinx_gallery_start_ignore
+for _from_start in (True, False):
+    net = nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
+    net[0].requires_grad_(False)
+    optimizer = torch.optim.AdamW(
+        net.parameters() if _from_start else net[2:].parameters()
+    )
+    _scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+    assert not first_layer_moves()
+    _scheduler.step()
+    net[0].requires_grad_(True)
+    if not _from_start:
+        optimizer.add_param_group({"params": net[0].parameters()})
+    assert first_layer_moves()
+    try:
+        _scheduler.step()
+    except ValueError:
+        assert not _from_start
+    else:
+        assert _from_start and {g["lr"] for g in optimizer.param_groups} == {0.00025}
+# sphinx_gallery_end_ignore
 
 # predict: "yes" if unfrozen else "no" [yes | no] -- Does the unfrozen layer learn?
 
