@@ -730,28 +730,7 @@ assert 0 < (_rounded - slope(_x.detach())).norm() < 0.05
 #
 # With ``boxed_grads_call``, ``backward`` gets a list. If you multiply the list by a tensor, the message is *only integer
 # tensors of a single element can be converted to an index*. But ``torch.func.grad`` still passes tensors.
-# ``once_differentiable`` overlooks the list, so ``BlockBoxed`` raises its own error. In PyTorch 2.13, ``torch.compile`` raises
-# at both lines together.
-
-# sphinx_gallery_start_ignore
-import logging
-import warnings
-
-logging.disable(logging.ERROR)  # it logs the guard that failed
-_raised = []
-for _class in Block, BlockCleared, BlockBoxed:
-    _leaves = torch.randn(2, 3, 3).requires_grad_()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # dynamo makes an object of the class
-        try:
-            torch.compile(_class.apply, backend="eager")(*_leaves).sum().backward()
-        except Exception as _error:  # torch._dynamo has its own
-            _raised.append((_class, "can only be accessed once" in str(_error)))
-if torch.__version__.startswith("2.13."):
-    assert _raised == [(BlockBoxed, True)]
-torch.compiler.reset()
-logging.disable(logging.NOTSET)
-# sphinx_gallery_end_ignore
+# ``once_differentiable`` overlooks the list, so ``BlockBoxed`` raises its own error.
 
 # %%
 # Less memory without a Function
