@@ -22,7 +22,6 @@ os.environ |= {"MPLBACKEND": "agg", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 sys.path[:0] = [str(ROOT / "conf"), str(ROOT / "tests")]
 
 import error_pages
-from atlas.gallery.process import forget_triton
 from atlas.gallery.scripts import find_marks
 from atlas.gallery.sphinx_gallery_patches import read_code_cells, without_hidden
 from atlas.gallery.visible_code import NEEDS_GPU, find_hidden_needs, show_code
@@ -37,7 +36,9 @@ def run_cells(cells: Sequence[str]) -> list[tuple[str, str, str]]:
     from ipykernel.inprocess import InProcessKernelManager
     from ipykernel.iostream import OutStream
 
-    forget_triton("".join(cells))
+    if any("TRITON_INTERPRET" in cell for cell in cells):  # Triton must know it when it is imported
+        for name in [name for name in sys.modules if re.match(r"triton(?!\._C)\b", name)]:
+            del sys.modules[name]
     OutStream.flush_timeout = 600  # not 10 s: on a machine with other work, what a cell says would be lost
     manager = InProcessKernelManager()
     manager.start_kernel()

@@ -35,6 +35,13 @@ Triton kernel with a backward: triton_op, wrap_triton, register_autograd
 import os
 
 os.environ["TRITON_INTERPRET"] = "1"  # on the CPU; remove this line on a GPU
+# sphinx_gallery_start_ignore
+import sys
+
+for _name in list(sys.modules):  # a build may have imported Triton with the compiler
+    if _name.split(".")[0] == "triton" and not _name.startswith("triton._C"):
+        del sys.modules[_name]
+# sphinx_gallery_end_ignore
 
 import pandas as pd
 import torch

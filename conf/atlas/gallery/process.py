@@ -315,7 +315,6 @@ def _run_example(job: Job, settings: dict[str, Any], line: mmap.mmap, parent: in
         _detach(job, parent)
         scripts.check_source(job.copied)
         _set_limits(job.limits)
-        forget_triton(job.copied.read_text(encoding="utf-8"))
         import torch
 
         torch.set_num_threads(1)  # as many examples run at once as there are cores; and sums must not depend on them
@@ -330,17 +329,6 @@ def _run_example(job: Job, settings: dict[str, Any], line: mmap.mmap, parent: in
         result = {"fault": asdict(scripts.explain_error(error, job.copied, int.from_bytes(line[:8], "little")))}
     toolbox.write_whole(job.root / _RESULT, json.dumps(result))
     os._exit(0)
-
-
-def forget_triton(code: str) -> None:
-    """Let Triton be imported anew if ``code`` asks for its interpreter, which Triton must know when it is imported.
-
-    PyTorch's compiler has imported it before the fork. The parts in C++ stay: they cannot be imported twice.
-    """
-    if "TRITON_INTERPRET" in code:
-        for name in list(sys.modules):
-            if name.split(".")[0] == "triton" and not name.startswith("triton._C"):
-                del sys.modules[name]
 
 
 def end_with_parent(parent: int) -> None:
