@@ -82,7 +82,7 @@ def norm(x: Tensor, w: Tensor) -> Tensor:
 # With :math:`n = x / \sqrt{\mathrm{mean}(x^2) + \varepsilon}`, the result is :math:`y = n w`. If :math:`g` is the gradient of
 # the loss with respect to :math:`y`, a row of :math:`x` gets :math:`(g w - n\,\mathrm{mean}(g w n)) / \sqrt{\mathrm{mean}(x^2)
 # + \varepsilon}`. The gradient of :math:`w` is :math:`g n`, added up over the rows. Many programs add to the same memory, so
-# this needs ``tl.atomic_add``, and memory that begins with zeros:
+# use ``tl.atomic_add``, and memory that begins with zeros:
 
 
 @triton.jit
