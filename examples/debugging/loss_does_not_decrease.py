@@ -10,6 +10,9 @@ The loss does not decrease: what to check, in order
    single: initial loss of a classifier, log of the number of classes
    single: a parameter has a gradient and does not change
    single: loss is constant
+   single: wrong gradients on MPS, compared with the CPU
+   single: PYTORCH_ENABLE_MPS_FALLBACK, PYTORCH_MPS_PREFER_METAL
+   single: Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64
 
 .. in-short::
 
@@ -423,6 +426,123 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # %%
 # With the smallest rate, the loss falls too slowly. With the largest, it first rises above a million, though even this run ends
 # near 0. Take a rate with which the loss falls at once, then go back to changing batches.
+
+# %%
+# It learns on the CPU, but not on MPS or CUDA
+# --------------------------------------------
+# Then compare one step. This function copies your model and takes the same batch twice: on your device, and on the CPU in
+# ``float64``. For each parameter it prints how far the gradients are apart, relative to the gradient. What rounding does is
+# usually below the ``limit``, which is 0.001 in ``float32``, and 0.4 in ``bfloat16``. Set dropout to 0 first.
+
+from copy import deepcopy
+
+
+def gradients(model, x, target, device, dtype):
+    model = deepcopy(model).cpu().to(dtype).to(device)
+    x = x.cpu().to(dtype) if x.is_floating_point() else x  # not the ids of tokens
+    loss = F.cross_entropy(model(x.to(device)), target.to(device))  # or your loss
+    loss.backward()
+    named = model.named_parameters()
+    return {n: p.grad.cpu().double() for n, p in named if p.grad is not None}
+
+
+def compare_with_cpu(model, x, target, dtype=torch.float32):
+    device = torch.accelerator.current_accelerator(check_available=True) or "cpu"
+    found = gradients(model, x, target, device, dtype)
+    exact = gradients(model, x, target, "cpu", torch.float64)
+    limit = 4 * torch.finfo(dtype).eps ** 0.5
+    whole = sum(g.square().sum() for g in exact.values()).sqrt()
+    wrong = []
+    for name, g in exact.items():
+        error = (found[name] - g).norm() / max(g.norm(), limit * whole)
+        wrong += [] if error < limit else [name]
+        print(f"{name:<9} {error:.0e}", "" if error < limit else " WRONG")
+    return wrong
+
+
+# %%
+# To have something to find, the second model breaks one gradient, except in ``float64``. Of 16 samples, 15 get a gradient of 0:
+
+
+class Faulty(nn.Module):
+    def forward(self, h):
+        if h.dtype != torch.float64:
+            kept = torch.arange(len(h), device=h.device) % 16 == 0
+            h.register_hook(lambda grad: grad * kept[:, None])
+        return h
+
+
+# varies: An error by rounding depends on the processor.
+wrong = []
+for between in (nn.Identity(), Faulty()):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 64), between, nn.ReLU(), nn.Linear(64, 5))
+    wrong.append(compare_with_cpu(model, inputs[:64], labels[:64]))
+    print()
+
+# sphinx_gallery_start_ignore
+assert wrong == [[], ["0.weight", "0.bias"]]
+
+
+class _Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(9, 32), nn.Linear(32, 5)
+        self.block = nn.TransformerEncoderLayer(32, 4, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        return self.head(self.block(self.embed(x)).mean(dim=1))
+
+
+assert [
+    f"{4 * torch.finfo(k).eps ** 0.5:.1g}" for k in (torch.float, torch.bfloat16)
+] == [
+    "0.001",
+    "0.4",
+]
+_norm = nn.Sequential(nn.Linear(20, 64), nn.BatchNorm1d(64), nn.ReLU())
+_deep = [layer for _ in range(30) for layer in (nn.Linear(64, 64), nn.GELU())]
+_ids, _half = torch.randint(9, (64, 12)), fine_tune()[0]  # its body is frozen
+with contextlib.redirect_stdout(io.StringIO()):
+    for _kind in (torch.float32, torch.float16, torch.bfloat16):  # no false alarm
+        assert not compare_with_cpu(_Attention(), _ids, labels[:64], _kind)
+        for _more in ((), _deep):
+            _net = nn.Sequential(*_norm, *_more, nn.Linear(64, 5))
+            assert not compare_with_cpu(_net, inputs[:64], labels[:64], _kind)
+    assert not compare_with_cpu(_half, x, target)
+# sphinx_gallery_end_ignore
+
+# %%
+# The gradient is wrong from the faulty operation back to the input, so look between the last parameter that is wrong and the
+# next one. If a single weight is wrong, look at its own product. Take your real batch, and then one of another size: some
+# faults need large tensors, or a step of another size before. These were reported for MPS, where the loss was right each time:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 46 22 32
+#
+#    * - what was wrong
+#      - reported with
+#      - in September 2026
+#    * - A product with an expanded gradient, as after ``y.sum()``: 15 of 16 rows were 0 (`#180201
+#        <https://github.com/pytorch/pytorch/issues/180201>`__).
+#      - 2.11, macOS 26.3
+#      - `worked around <https://github.com/pytorch/pytorch/pull/180236>`__ before macOS 26.4; seen again in a beta of macOS 27
+#    * - A linear layer with more than 32,768 samples times positions: up to 100,000 times too large (`#177116
+#        <https://github.com/pytorch/pytorch/issues/177116>`__).
+#      - 2.10 to 2.13, M1 and M2
+#      - 2.14 avoids it; ``bmm`` and ``einsum`` `are still wrong <https://github.com/pytorch/pytorch/issues/195163>`__
+#    * - ``bmm`` with a result of more than 2\ :sup:`32` numbers (`#197636
+#        <https://github.com/pytorch/pytorch/issues/197636>`__).
+#      - 2.14, M2 Ultra
+#      - open
+#    * - ``BatchNorm2d`` with ``channels_last`` (`#175189 <https://github.com/pytorch/pytorch/issues/175189>`__).
+#      - February 2026
+#      - open; call ``.contiguous()`` before it
+#
+# For a wrong matrix product, try ``PYTORCH_MPS_PREFER_METAL=1``, which takes other kernels for some of them.
+# ``PYTORCH_ENABLE_MPS_FALLBACK=1`` only computes on the CPU what MPS lacks. MPS has no ``float64``, so ``gradcheck`` needs the
+# CPU. On CUDA, first turn off :ref:`TF32 <sphx_glr_gallery_cuda_cudnn_and_tf32.py>`, which rounds more.
 
 # %%
 # What people get wrong

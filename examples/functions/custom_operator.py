@@ -546,5 +546,5 @@ for _arguments in ((x, knots, values), (x.double(), knots.double(), values.doubl
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`.
 # - :ref:`sphx_glr_gallery_memory_selective_checkpointing.py`: keep your operator's result, as
 #   ``torch.ops.mylib.interp.default``.
-# - In PyTorch's reference: `torch.library <https://docs.pytorch.org/docs/stable/library.html>`__, with ``triton_op`` for Triton
-#   kernels.
+# - :ref:`sphx_glr_gallery_functions_triton_kernel.py`: ``triton_op``, and a second kernel for the gradient.
+# - In PyTorch's reference: `torch.library <https://docs.pytorch.org/docs/stable/library.html>`__.
