@@ -536,8 +536,12 @@ assert _says(_Half.apply, points) == "missing a required argument: 'x'"
 assert "takes 1 positional argument but 2 were given" in _says(_OtherHalf.apply, points)
 _jacobian = torch.autograd.functional.jacobian(OldSwish.apply, points)
 assert torch.allclose(_jacobian, torch.diag(_right))
-_reentrant = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=True).sum())
-assert _says(_reentrant, points) == message
+_reentrant = lambda x: checkpoint(torch.exp, x, use_reentrant=True)  # noqa: E731
+_other = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=False).sum())
+assert _says(grad(lambda x: _reentrant(x).sum()), points) == message
+_jacobian = torch.autograd.functional.jacobian
+assert "is incompatible with .grad()" in _says(_jacobian, _reentrant, points)
+assert "don't yet support saved tensor hooks" in _says(_other, points)
 
 
 class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor as output
@@ -565,8 +569,8 @@ assert torch.allclose(_slopes, torch.tensor([0.1, 0.1, 1.0]))
 #   but 2 were given*.
 # - A number becomes an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. A tensor that ``forward`` computes for
 #   ``backward`` must be a second output.
-# - **The Function is not yours**, as in flash attention, mamba, or ``checkpoint`` with ``use_reentrant=True``: use
-#   ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample.
+# - **The Function is not yours**, as in flash attention or mamba: use ``torch.autograd.functional.jacobian``, or
+#   ``torch.autograd.grad`` for each sample. For ``checkpoint``: switch it off.
 #
 # The next messages are *You tried to vmap over Swish, but it does not have vmap support* and *You must implement the jvp
 # function*. They are about the rules above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for
