@@ -111,7 +111,7 @@ def check(name, module, inputs, kwargs, output):
     if torch.is_tensor(output) and not output.isfinite().all():
         parts = {f"input {i}": given for i, given in enumerate(inputs)} | kwargs
         parts |= dict(module.named_parameters()) | dict(module.named_buffers())
-        parts = {part: t for part, t in parts.items() if torch.is_tensor(t)}
+        parts = {n: t for n, t in parts.items() if torch.is_tensor(t) and t.numel()}
         largest = {part: f"{(1.0 * t).abs().max():.0e}" for part, t in parts.items()}
         raise ArithmeticError(f"module {name}, {module}: {largest}")
 
@@ -162,6 +162,9 @@ try:
 except ArithmeticError as error:
     _said.append(str(error))
 assert _said == ["module , _Log(): {'x': '0e+00'}"]
+_said, _log = [], _Log()
+_log.register_buffer("empty", torch.ones(0))
+assert _named(_log, torch.zeros(2)) == "module , _Log(): {'input 0': '0e+00'}"
 assert _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.ones(1, 2)) is None
 # modules that return a tuple or a dict are passed over
 assert _named(nn.LSTM(2, 2), _nan) is None
@@ -192,12 +195,12 @@ assert _raised == ["_Log()"]
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``nan`` or ``inf`` in the input of the first module: the data. See 1 below.
+# - ``nan`` or ``inf`` in the input of the first module (not in a mask): the data. See 1 below.
 # - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
 #   because it returns a tuple or a dict, such as ``nn.LSTM``.
 # - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2. If the loss was fine until then:
 #   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
-# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
+# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer.
 # - Numbers of usual size: the module itself makes the NaN, or the loss if there is no error. See 3 to 6.
 
 # %%
