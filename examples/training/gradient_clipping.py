@@ -191,6 +191,11 @@ _both = [clip_grad_norm_, clip_grad_value_]
 assert _raised == (_both[1:] if TORCH >= (2, 14) else _both)
 _norm_after = _table.weight.grad.to_dense().norm()  # of the gradients 1 and 1
 assert abs(_norm_after - (1 if TORCH >= (2, 14) else 2**0.5)) < 1e-5
+for _foreach in (True, False):
+    _tied = parameters()
+    _norm = clip_grad_norm_([*_tied, _tied[0]], 1.0, foreach=_foreach)
+    assert torch.allclose(_tied[0].grad, torch.tensor([3.0, 4.0]) / _norm**2)
+    assert torch.allclose(_tied[1].grad, 12 / _norm)
 _skipped, _three = torch.zeros(2, requires_grad=True), parameters()
 _total = nn.utils.get_total_norm(
     [p.grad for p in [*_three, _skipped] if p.grad is not None]
@@ -202,6 +207,7 @@ assert clip_grad_norm_([*_three, _skipped], 1.0) == 13 and _skipped.grad is None
 # %%
 # - ``clip_grad_norm_`` with all parameters multiplies all gradients by one factor, :math:`\min\left(1,
 #   \frac{\text{max\_norm}}{\text{norm} + 10^{-6}}\right)`. The step of plain SGD becomes shorter and keeps its direction.
+#   (A parameter that is twice in your list, such as a tied embedding, is multiplied twice.)
 # - A call for each parameter gives each parameter its own factor, so the direction changes.
 # - ``clip_grad_value_`` limits each number to the range from -1 to 1. The direction changes, too.
 #
@@ -398,7 +404,7 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 
 # %%
 # Call ``unscale_`` once for each step, after the last piece of an accumulation. Leave ``error_if_nonfinite`` off, because an
-# infinite gradient is normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
+# infinite gradient is normal for a scaler: it skips that step. :ref:`The page on GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
 
 # %%
