@@ -434,7 +434,7 @@ assert _raised == ["RNG state must be a torch.ByteTensor"]
 # sphinx_gallery_end_ignore
 
 # %%
-# - Your program may have more states: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, NumPy's.
+# - You may have more states: a scheduler, a ``GradScaler``, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, NumPy's.
 # - By default ``torch.load`` rejects ``np.random.get_state()``. Use ``np.random.default_rng()``: its ``bit_generator.state``
 #   loads.
 # - *RNG state must be a torch.ByteTensor*: ``map_location`` moved the state to another device. Call ``.cpu()`` on it.
