@@ -198,8 +198,8 @@ assert _raised == ["_Log()"]
 # - ``nan`` or ``inf`` in the input of the first module (not in a mask): the data. See 1 below.
 # - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
 #   because it returns a tuple or a dict, such as ``nn.LSTM``.
-# - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2. If the loss was fine until then:
-#   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
+# - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2 and 5. If the loss was fine until
+#   then: :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
 # - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer.
 # - Numbers of usual size: the module itself makes the NaN, or the loss if there is no error. See 3 to 6.
 
@@ -291,8 +291,9 @@ assert loss.isnan() and F.cross_entropy(scores, target) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **5. float16.** Its largest number is 65,504. In attention, the division by the root of the width often comes after the
-# overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
+# **5. float16.** After ``model.half()``, ``Adam`` writes NaN, because its ``eps`` of 1e-8 is 0 in ``float16``: keep ``float32``
+# weights, and use autocast. The largest number is 65,504. In attention, the division by the root of the width often comes after
+# the overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
 
 torch.manual_seed(0)
 q = 60 * torch.randn(1, 4, 64)
@@ -306,6 +307,12 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # sphinx_gallery_start_ignore
 assert torch.finfo(torch.float16).max == 65504
+for _class in (torch.optim.Adam, torch.optim.AdamW):
+    for _foreach in (False, True):
+        _w = torch.ones(3, dtype=torch.float16, requires_grad=True)
+        _w.grad = torch.tensor([0, 1e-3, 1], dtype=torch.float16)
+        _class([_w], foreach=_foreach).step()
+        assert _w.isfinite().tolist() == [False, False, True] and _w[0].isnan()
 for _dtype, _isnan in ((torch.float16, True), (torch.bfloat16, False)):
     with torch.autocast("cpu", dtype=_dtype):
         assert (q @ q.transpose(1, 2) / 8).softmax(-1).isnan().any() == _isnan
@@ -565,10 +572,9 @@ compared.rename_axis(columns="step")
 # %%
 # In the model, the ReLU returned zeros, and their logarithm is ``-inf``. Anomaly mode names the place where backward first
 # meets the NaN, the hooks the module that made the infinity, and the trap the operation that made the first NaN. Anomaly mode
-# finds nothing in ``log(-1)``, because it tests gradients only, and the derivative :math:`1/x` is -1.
+# finds nothing in ``log(-1)``, because the derivative :math:`1/x` is -1.
 #
-# **On a GPU**, each test waits until the GPU has computed the number: the hooks wait once for each call of a module, the trap
-# once for each tensor. So use them for debugging only.
+# **On a GPU**, the hooks wait for the GPU once for each call of a module, the trap once for each tensor.
 
 # %%
 # What people get wrong
