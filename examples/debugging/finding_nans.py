@@ -291,9 +291,9 @@ assert loss.isnan() and F.cross_entropy(scores, target) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **5. float16.** After ``model.half()``, ``Adam`` writes NaN, because its ``eps`` of 1e-8 is 0 in ``float16``: keep ``float32``
-# weights, and use autocast. The largest number is 65,504. In attention, the division by the root of the width often comes after
-# the overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
+# **5. float16.** After ``model.half()``, ``Adam`` can write NaN, because its ``eps`` of 1e-8 is 0 in ``float16``: keep
+# ``float32`` weights, and use autocast. The largest number is 65,504. In attention, the division by the root of the width often
+# comes after the overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
 
 torch.manual_seed(0)
 q = 60 * torch.randn(1, 4, 64)
