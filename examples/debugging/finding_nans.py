@@ -201,7 +201,7 @@ assert _raised == ["_Log()"]
 # - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2 and 5. If the loss was fine until
 #   then: :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
 # - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer.
-# - Numbers of usual size: the module itself makes the NaN, or the loss if there is no error. See 3 to 6.
+# - Numbers of usual size: the module makes the NaN, or the loss if there is no error. See 3 to 6.
 
 # %%
 # The usual causes, in this order
@@ -292,7 +292,7 @@ assert loss.isnan() and F.cross_entropy(scores, target) == 0
 
 # %%
 # **5. float16.** After ``model.half()``, ``Adam`` can write NaN, because its ``eps`` of 1e-8 is 0 in ``float16``: keep
-# ``float32`` weights, and use autocast. The largest number is 65,504. In attention, the division by the root of the width often
+# ``float32`` weights under autocast. The largest number is 65,504. In attention, the division by the root of the width often
 # comes after the overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
 
 torch.manual_seed(0)
@@ -350,8 +350,8 @@ assert _attention(*[torch.ones(1, 2, 2)] * 3, key_padding_mask=padding)[0].isnan
 # %%
 # A mode names the operation
 # --------------------------
-# Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run while it is on, in
-# your code, in modules and in backward. A few lines turn it into a trap:
+# A ``TorchDispatchMode`` sees the PyTorch operations that run while it is on, in your code, in modules and in backward. This
+# one is a trap:
 
 
 class NanTrap(TorchDispatchMode):

@@ -64,7 +64,7 @@ assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch
 # sphinx_gallery_end_ignore
 
 # %%
-# Each row is the gradient of one example with its own factor, and you wrote no loop.
+# Each row is the gradient of one example with its own factor.
 
 # %%
 # Which transform needs which rule
@@ -300,7 +300,7 @@ assert "both generate_vmap_rule=True and an overridden vmap" in _raised[0]
 # custom_op: one step for torch.compile
 # -------------------------------------
 # A Function belongs to autograd. :ref:`An operator <sphx_glr_gallery_functions_custom_operator.py>` is one step for
-# ``torch.compile`` and ``torch.export``, too. Its rules are registered one by one:
+# ``torch.compile`` and ``torch.export``, too:
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -599,13 +599,12 @@ for _TwoOutputs.used in (1.0, 0.0):
 #   but 2 were given*.
 # - A number becomes an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. A tensor that ``forward`` computes for
 #   ``backward`` must be a second output. For second derivatives, ``backward`` has to use :ref:`its gradient
-#   <sphx_glr_gallery_functions_double_backward.py>`, too.
+#   <sphx_glr_gallery_functions_double_backward.py>`.
 # - **The Function is not yours**, as in flash attention or mamba: use ``torch.autograd.functional.jacobian``, or
 #   ``torch.autograd.grad`` for each sample. For ``checkpoint``: switch it off.
 #
 # The next messages are *You tried to vmap over Swish, but it does not have vmap support* and *You must implement the jvp
-# function*: see above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for
-# ``hessian``.
+# function*: see above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for ``hessian``.
 
 # %%
 # What people get wrong

@@ -296,8 +296,7 @@ for _foreach in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``error_if_nonfinite=True`` such a norm raises an error and the gradients do not change, so you can search for the
-# parameter at fault:
+# With ``error_if_nonfinite=True`` such a norm raises an error and the gradients do not change:
 
 w.grad = torch.tensor([3.0, float("nan")])
 try:

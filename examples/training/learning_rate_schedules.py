@@ -308,8 +308,7 @@ assert torch.load(_file)["scheduler"] == saved["scheduler"]
 # rate of the schedule. If it is created last, it writes its own first rate, and computes each following rate from that small
 # number. Neither raises an error.
 #
-# Loading restores the old length, too. If you change ``total`` to 20 before you resume, this cosine still ends at step 10,
-# and goes up again.
+# Loading restores the old length, too: if you resume with ``total=20``, this cosine still goes up again after step 10.
 
 # %%
 # What people get wrong

@@ -554,7 +554,7 @@ for _shuffle in (False, True):
 # Exercise
 # --------
 # There are six orders of the weights 1, :math:`10^8` and :math:`-10^8` in ``three_paths``. For how many of them is
-# the gradient right? Answer before you run it.
+# the gradient right?
 #
 # .. solution::
 #
