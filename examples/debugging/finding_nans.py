@@ -250,7 +250,7 @@ assert all(p.isfinite().all() for p in _model.parameters())
 # %%
 # (Not with a ``GradScaler``, which skips infinite gradients itself.)
 #
-# **3. log(0), the root of a negative number, 0 / 0.** Clamp *before* the operation, which makes the gradient finite, too.
+# **3. log(0), the root of a negative number, 0 / 0.** Clamp *before* the operation, which makes the gradient finite.
 # (Where it clamps, the gradient is 0. So for the log of a probability in a loss, see 4.)
 
 p = torch.tensor([0.0, 1.0])
