@@ -111,7 +111,7 @@ def check(name, module, inputs, kwargs, output):
     if torch.is_tensor(output) and not output.isfinite().all():
         parts = {f"input {i}": given for i, given in enumerate(inputs)} | kwargs
         parts |= dict(module.named_parameters()) | dict(module.named_buffers())
-        parts = {part: t for part, t in parts.items() if torch.is_tensor(t)}
+        parts = {n: t for n, t in parts.items() if torch.is_tensor(t) and t.numel()}
         largest = {part: f"{(1.0 * t).abs().max():.0e}" for part, t in parts.items()}
         raise ArithmeticError(f"module {name}, {module}: {largest}")
 
@@ -162,6 +162,9 @@ try:
 except ArithmeticError as error:
     _said.append(str(error))
 assert _said == ["module , _Log(): {'x': '0e+00'}"]
+_said, _log = [], _Log()
+_log.register_buffer("empty", torch.ones(0))
+assert _named(_log, torch.zeros(2)) == "module , _Log(): {'input 0': '0e+00'}"
 assert _named(nn.Sequential(nn.Linear(2, 2), nn.ReLU()), torch.ones(1, 2)) is None
 # modules that return a tuple or a dict are passed over
 assert _named(nn.LSTM(2, 2), _nan) is None
@@ -192,13 +195,13 @@ assert _raised == ["_Log()"]
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``nan`` or ``inf`` in the input of the first module: the data. See 1 below.
+# - ``nan`` or ``inf`` in the input of the first module (not in a mask): the data. See 1 below.
 # - ``nan`` or ``inf`` in the input of a later module: a line of ``forward`` before it, or a module that ``check`` passes over,
 #   because it returns a tuple or a dict, such as ``nn.LSTM``.
-# - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2. If the loss was fine until then:
-#   :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
-# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer and train on.
-# - Numbers of usual size: the module itself makes the NaN, or the loss if there is no error. See 3 to 6.
+# - ``nan``, ``inf`` or huge numbers in a weight, as here: the last steps wrote them. See 2 and 5. If the loss was fine until
+#   then: :ref:`sphx_glr_gallery_errors_nan_in_backward.py`.
+# - ``nan`` in ``running_mean``: an earlier batch had a NaN. Call ``reset_running_stats()`` on that layer.
+# - Numbers of usual size: the module makes the NaN, or the loss if there is no error. See 3 to 6.
 
 # %%
 # The usual causes, in this order
@@ -247,8 +250,8 @@ assert all(p.isfinite().all() for p in _model.parameters())
 # %%
 # (Not with a ``GradScaler``, which skips infinite gradients itself.)
 #
-# **3. log(0), the root of a negative number, 0 / 0.** Clamp *before* the operation, which makes the gradient finite, too.
-# (``torch.xlogy(p, p)`` is 0 at 0, but its gradient is NaN.)
+# **3. log(0), the root of a negative number, 0 / 0.** Clamp *before* the operation, which makes the gradient finite.
+# (Where it clamps, the gradient is 0. So for the log of a probability in a loss, see 4.)
 
 p = torch.tensor([0.0, 1.0])
 variance = torch.tensor(-1e-8)  # mean(x**2) - mean(x)**2, after rounding
@@ -272,8 +275,8 @@ for _dtype in (torch.float32, torch.float16, torch.bfloat16):
         assert _cured.isfinite()
         assert torch.autograd.grad(_cured, _input)[0].isfinite().all()
 _input = p.clone().requires_grad_()
-assert torch.xlogy(_input, _input).sum() == 0
-assert torch.autograd.grad(torch.xlogy(_input, _input).sum(), _input)[0][0].isnan()
+_slope = torch.autograd.grad(-_input.clamp(min=1e-6).log().sum(), _input)[0]
+assert _slope.tolist() == [0, -1]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -288,8 +291,9 @@ assert loss.isnan() and F.cross_entropy(scores, target) == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **5. float16.** Its largest number is 65,504. In attention, the division by the root of the width often comes after the
-# overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
+# **5. float16.** After ``model.half()``, ``Adam`` can write NaN, because its ``eps`` of 1e-8 is 0 in ``float16``: keep
+# ``float32`` weights under autocast. The largest number is 65,504. In attention, the division by the root of the width often
+# comes after the overflow. Use ``bfloat16``, divide first, or call ``F.scaled_dot_product_attention``:
 
 torch.manual_seed(0)
 q = 60 * torch.randn(1, 4, 64)
@@ -303,6 +307,12 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # sphinx_gallery_start_ignore
 assert torch.finfo(torch.float16).max == 65504
+for _class in (torch.optim.Adam, torch.optim.AdamW):
+    for _foreach in (False, True):
+        _w = torch.ones(3, dtype=torch.float16, requires_grad=True)
+        _w.grad = torch.tensor([0, 1e-3, 1], dtype=torch.float16)
+        _class([_w], foreach=_foreach).step()
+        assert _w.isfinite().tolist() == [False, False, True] and _w[0].isnan()
 for _dtype, _isnan in ((torch.float16, True), (torch.bfloat16, False)):
     with torch.autocast("cpu", dtype=_dtype):
         assert (q @ q.transpose(1, 2) / 8).softmax(-1).isnan().any() == _isnan
@@ -340,8 +350,8 @@ assert _attention(*[torch.ones(1, 2, 2)] * 3, key_padding_mask=padding)[0].isnan
 # %%
 # A mode names the operation
 # --------------------------
-# Between two modules there may be many lines. A ``TorchDispatchMode`` sees the PyTorch operations that run while it is on, in
-# your code, in modules and in backward. A few lines turn it into a trap:
+# A ``TorchDispatchMode`` sees the PyTorch operations that run while it is on, in your code, in modules and in backward. This
+# one is a trap:
 
 
 class NanTrap(TorchDispatchMode):
@@ -562,10 +572,9 @@ compared.rename_axis(columns="step")
 # %%
 # In the model, the ReLU returned zeros, and their logarithm is ``-inf``. Anomaly mode names the place where backward first
 # meets the NaN, the hooks the module that made the infinity, and the trap the operation that made the first NaN. Anomaly mode
-# finds nothing in ``log(-1)``, because it tests gradients only, and the derivative :math:`1/x` is -1.
+# finds nothing in ``log(-1)``, because the derivative :math:`1/x` is -1.
 #
-# **On a GPU**, each test waits until the GPU has computed the number: the hooks wait once for each call of a module, the trap
-# once for each tensor. So use them for debugging only.
+# **On a GPU**, the hooks wait for the GPU once for each call of a module, the trap once for each tensor.
 
 # %%
 # What people get wrong

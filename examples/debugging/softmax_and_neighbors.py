@@ -424,6 +424,9 @@ for _type in (torch.float16, torch.bfloat16):
 _zeros = torch.zeros(2, requires_grad=True)
 _slope = torch.autograd.grad(with_atan2(_zeros, torch.tensor([3.0, 4.0])), _zeros)[0]
 assert 1e12 < _slope.norm() < 3e12
+_zeros, _other = torch.tensor([[0.0, 0.0], [3.0, 4.0]], dtype=torch.float16)
+_zeros.requires_grad_()
+assert torch.autograd.grad(with_atan2(_zeros, _other), _zeros)[0].isnan().all()
 # sphinx_gallery_end_ignore
 pd.DataFrame(cells).rename_axis(columns="angle")
 
@@ -431,8 +434,8 @@ pd.DataFrame(cells).rename_axis(columns="angle")
 # ``clamp`` replaces NaN by a gradient of 0: two vectors at an angle of less than 0.0014, or almost opposite, get no gradient.
 # In ``float16`` and ``bfloat16``, ``1 - 1e-6`` is 1, so it is no cure there.
 #
-# ``with_atan2`` is right in each row. (The angle has no derivative at 0; 0 is one choice.) The vectors may have any length, but
-# for a vector of zeros the gradient is about ``1e12``.
+# ``with_atan2`` is right in each row. (The angle has no derivative at 0; 0 is one choice.) For a vector of zeros the gradient
+# is about ``1e12``, and NaN in ``float16``.
 
 # %%
 # LayerNorm of a constant row

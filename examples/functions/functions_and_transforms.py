@@ -64,7 +64,7 @@ assert torch.allclose(vmap(grad(loss))(batch, factors), factors[:, None] * batch
 # sphinx_gallery_end_ignore
 
 # %%
-# Each row is the gradient of one example with its own factor, and you wrote no loop.
+# Each row is the gradient of one example with its own factor.
 
 # %%
 # Which transform needs which rule
@@ -300,7 +300,7 @@ assert "both generate_vmap_rule=True and an overridden vmap" in _raised[0]
 # custom_op: one step for torch.compile
 # -------------------------------------
 # A Function belongs to autograd. :ref:`An operator <sphx_glr_gallery_functions_custom_operator.py>` is one step for
-# ``torch.compile`` and ``torch.export``, too. Its rules are registered one by one:
+# ``torch.compile`` and ``torch.export``, too:
 
 
 @torch.library.custom_op("atlas_demo::running_sum", mutates_args=())
@@ -536,8 +536,12 @@ assert _says(_Half.apply, points) == "missing a required argument: 'x'"
 assert "takes 1 positional argument but 2 were given" in _says(_OtherHalf.apply, points)
 _jacobian = torch.autograd.functional.jacobian(OldSwish.apply, points)
 assert torch.allclose(_jacobian, torch.diag(_right))
-_reentrant = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=True).sum())
-assert _says(_reentrant, points) == message
+_reentrant = lambda x: checkpoint(torch.exp, x, use_reentrant=True)  # noqa: E731
+_other = grad(lambda x: checkpoint(torch.exp, x, use_reentrant=False).sum())
+assert _says(grad(lambda x: _reentrant(x).sum()), points) == message
+_jacobian = torch.autograd.functional.jacobian
+assert "is incompatible with .grad()" in _says(_jacobian, _reentrant, points)
+assert "don't yet support saved tensor hooks" in _says(_other, points)
 
 
 class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor as output
@@ -558,19 +562,49 @@ class _Leaky(torch.autograd.Function):  # a number as input, a computed tensor a
 
 _slopes = grad(lambda x: _Leaky.apply(x, 0.1)[0].sum())(points)
 assert torch.allclose(_slopes, torch.tensor([0.1, 0.1, 1.0]))
+
+
+class _TwoOutputs(torch.autograd.Function):
+    used = 1.0
+
+    @staticmethod
+    def forward(x):
+        sigma = torch.sigmoid(x)
+        return x * sigma, sigma
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs, output[1])
+
+    @staticmethod
+    def backward(ctx, gradient, of_sigma):
+        x, sigma = ctx.saved_tensors
+        slope = sigma * (1 - sigma)
+        both = gradient * (sigma + x * slope)
+        return both + _TwoOutputs.used * of_sigma * slope
+
+
+def _twice(f):
+    return grad(grad(lambda x: f(x).sum()))(torch.tensor(0.5))
+
+
+_second = _twice(torch.nn.functional.silu)
+for _TwoOutputs.used in (1.0, 0.0):
+    _found = _twice(lambda x: _TwoOutputs.apply(x)[0])
+    assert torch.allclose(_found, _second) == bool(_TwoOutputs.used)
 # sphinx_gallery_end_ignore
 
 # %%
 # - Change both. Only ``setup_context`` raises *missing a required argument: 'x'*, only ``forward`` *takes 1 positional argument
 #   but 2 were given*.
 # - A number becomes an attribute: ``x, slope = inputs``, then ``ctx.slope = slope``. A tensor that ``forward`` computes for
-#   ``backward`` must be a second output.
-# - **The Function is not yours**, as in flash attention, mamba, or ``checkpoint`` with ``use_reentrant=True``: use
-#   ``torch.autograd.functional.jacobian``, or ``torch.autograd.grad`` for each sample.
+#   ``backward`` must be a second output. For second derivatives, ``backward`` has to use :ref:`its gradient
+#   <sphx_glr_gallery_functions_double_backward.py>`.
+# - **The Function is not yours**, as in flash attention or mamba: use ``torch.autograd.functional.jacobian``, or
+#   ``torch.autograd.grad`` for each sample. For ``checkpoint``: switch it off.
 #
 # The next messages are *You tried to vmap over Swish, but it does not have vmap support* and *You must implement the jvp
-# function*. They are about the rules above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for
-# ``hessian``.
+# function*: see above. Without a ``jvp``, take ``jacrev`` for ``jacfwd`` and ``jacrev(jacrev(f))`` for ``hessian``.
 
 # %%
 # What people get wrong

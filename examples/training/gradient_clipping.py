@@ -35,7 +35,7 @@ import warnings
 
 import torch
 from torch import nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm
 
 a, b = torch.zeros(2, requires_grad=True), torch.zeros(1, requires_grad=True)
 a.grad, b.grad = torch.tensor([3.0, 4.0]), torch.tensor([12.0])
@@ -71,7 +71,9 @@ def train_recurrent_network(max_norm):
         loss = nn.functional.mse_loss(model(x), x[:, 0])
         optimizer.zero_grad()
         loss.backward()
-        norm = clip_grad_norm_(model.parameters(), max_norm)
+        norm = get_total_norm([p.grad for p in model.parameters()])
+        if max_norm:
+            clip_grad_norm_(model.parameters(), max_norm)
         optimizer.step()
         norms.append(norm.item())
         losses.append(loss.item())
@@ -89,10 +91,10 @@ def plot_norms(without, clipped):
 
 
 # %%
-# Train the network twice. The limit ``inf`` leaves finite gradients as they are, so the first run is not clipped:
+# Train the network twice:
 
 # varies: The weights that fly away depend on the last bits of the arithmetic.
-without = train_recurrent_network(max_norm=float("inf"))
+without = train_recurrent_network(max_norm=None)
 clipped = train_recurrent_network(max_norm=1.0)
 
 # figure: The norm of the gradient over 100 steps, on a logarithmic axis. Without clipping the curve rises from 1 to more than a
@@ -189,18 +191,23 @@ _both = [clip_grad_norm_, clip_grad_value_]
 assert _raised == (_both[1:] if TORCH >= (2, 14) else _both)
 _norm_after = _table.weight.grad.to_dense().norm()  # of the gradients 1 and 1
 assert abs(_norm_after - (1 if TORCH >= (2, 14) else 2**0.5)) < 1e-5
+for _foreach in (True, False):
+    _tied = parameters()
+    _norm = clip_grad_norm_([*_tied, _tied[0]], 1.0, foreach=_foreach)
+    assert torch.allclose(_tied[0].grad, torch.tensor([3.0, 4.0]) / _norm**2)
+    assert torch.allclose(_tied[1].grad, 12 / _norm)
 _skipped, _three = torch.zeros(2, requires_grad=True), parameters()
 _total = nn.utils.get_total_norm(
     [p.grad for p in [*_three, _skipped] if p.grad is not None]
 )
 assert _total == 13 and _three[1].grad == 12
 assert clip_grad_norm_([*_three, _skipped], 1.0) == 13 and _skipped.grad is None
-assert clip_grad_norm_(_three, float("inf")) < 1.001 and _three[1].grad > 0.9
 # sphinx_gallery_end_ignore
 
 # %%
 # - ``clip_grad_norm_`` with all parameters multiplies all gradients by one factor, :math:`\min\left(1,
 #   \frac{\text{max\_norm}}{\text{norm} + 10^{-6}}\right)`. The step of plain SGD becomes shorter and keeps its direction.
+#   (A parameter that is twice in your list, such as a tied embedding, is multiplied twice.)
 # - A call for each parameter gives each parameter its own factor, so the direction changes.
 # - ``clip_grad_value_`` limits each number to the range from -1 to 1. The direction changes, too.
 #
@@ -219,7 +226,7 @@ assert clip_grad_norm_(_three, float("inf")) < 1.001 and _three[1].grad > 0.9
 # ---------------------------------------------------------
 # These are the two halves of ``clip_grad_norm_``. The first takes gradients, and the second takes *parameters*:
 
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+from torch.nn.utils import clip_grads_with_norm_
 
 a, b = parameters()
 gradients = [p.grad for p in (a, b) if p.grad is not None]
@@ -257,7 +264,8 @@ assert _of_weights < _norm
 
 # %%
 # A gradient has no ``.grad``, so the wrong call clips nothing, without an error (`transformers#46113
-# <https://github.com/huggingface/transformers/pull/46113>`__). If FSDP2 shards all parameters, ``clip_grad_norm_`` is enough
+# <https://github.com/huggingface/transformers/pull/46113>`__). To log the norm, avoid ``max_norm=inf``: if the norm overflows,
+# finite gradients become NaN. If FSDP2 shards all parameters, ``clip_grad_norm_`` is enough
 # (`torchtune#2169 <https://github.com/meta-pytorch/torchtune/issues/2169>`__). With pipeline stages, take the root of the sum
 # of all stages' squared norms between the calls.
 
@@ -282,11 +290,13 @@ for _foreach in (True, False):
     assert _norm.isinf() and _after[0] == 0 and _after[1].isnan()
     _norm, _after = _grads(3.0, 1e20, **_options)
     assert _norm.isinf() and not _after.any()
+    _options["max_norm"] = float("inf")
+    assert _grads(3.0, 4.0, **_options)[1].tolist() == [3, 4]
+    assert _grads(3.0, 1e20, **_options)[1].isnan().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``error_if_nonfinite=True`` such a norm raises an error and the gradients do not change, so you can search for the
-# parameter at fault:
+# With ``error_if_nonfinite=True`` such a norm raises an error and the gradients do not change:
 
 w.grad = torch.tensor([3.0, float("nan")])
 try:
@@ -393,7 +403,7 @@ assert torch.equal(_net.weight, _start) and _scaler.get_scale() == _factor / 2
 
 # %%
 # Call ``unscale_`` once for each step, after the last piece of an accumulation. Leave ``error_if_nonfinite`` off, because an
-# infinite gradient is normal for a scaler, which then skips the step and halves its factor. :ref:`The page on GradScaler
+# infinite gradient is normal for a scaler: it skips that step. :ref:`The page on GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>` explains it.
 
 # %%

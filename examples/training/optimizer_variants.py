@@ -105,7 +105,7 @@ def tabulate_variants(optimizer_class):
 
 
 # %%
-# The second step of AdamW over 100 parameters of 8 by 8 numbers, in three ways. (The first step also creates the state.)
+# The second step of AdamW over 100 parameters of 8 by 8 numbers, in three ways:
 
 # sphinx_gallery_start_ignore
 _table = tabulate_variants(AdamW)
@@ -144,6 +144,11 @@ for _class in (
     assert torch.allclose(_all[0], _loop[0], rtol=1e-5, atol=1e-5)
     assert _all[1].count < _loop[1].count and _all[2] == _loop[2] == {True}
 assert _refused == [True] * 7
+for _name in ("foreach", "fused"):
+    _saved = AdamW([torch.ones(1, requires_grad=True)]).state_dict()
+    _resumed = AdamW([torch.ones(1, requires_grad=True)], **{_name: True})
+    _resumed.load_state_dict(_saved)
+    assert _resumed.param_groups[0][_name] is None
 _raised, _table = [], torch.nn.Embedding(3, 2, sparse=True)
 _table(torch.tensor([1])).sum().backward()
 for _options in VARIANTS.values():
@@ -161,7 +166,8 @@ tabulate_variants(AdamW)
 # - ``fused`` computes the whole formula in one operator, without temporary results. The other operator increases the step
 #   count.
 # - If you set neither, this CPU gets the for-loop. For parameters on a CUDA device, PyTorch chooses ``foreach`` by default (see
-#   `the reference <https://docs.pytorch.org/docs/stable/optim.html>`__).
+#   `the reference <https://docs.pytorch.org/docs/stable/optim.html>`__). ``load_state_dict`` restores the setting of
+#   the checkpoint.
 
 # %%
 # LBFGS needs a closure

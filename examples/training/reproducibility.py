@@ -434,7 +434,7 @@ assert _raised == ["RNG state must be a torch.ByteTensor"]
 # sphinx_gallery_end_ignore
 
 # %%
-# - Your program may have more states: a scheduler, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, NumPy's.
+# - You may have more states: a scheduler, a ``GradScaler``, ``torch.cuda.get_rng_state_all()``, ``random.getstate()``, NumPy's.
 # - By default ``torch.load`` rejects ``np.random.get_state()``. Use ``np.random.default_rng()``: its ``bit_generator.state``
 #   loads.
 # - *RNG state must be a torch.ByteTensor*: ``map_location`` moved the state to another device. Call ``.cpu()`` on it.
@@ -554,7 +554,7 @@ for _shuffle in (False, True):
 # Exercise
 # --------
 # There are six orders of the weights 1, :math:`10^8` and :math:`-10^8` in ``three_paths``. For how many of them is
-# the gradient right? Answer before you run it.
+# the gradient right?
 #
 # .. solution::
 #
