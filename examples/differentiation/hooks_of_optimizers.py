@@ -4,9 +4,11 @@ Hooks on optimizers, on all modules, and on state_dict
 
 .. index::
    single: register_step_pre_hook, register_step_post_hook
-   single: register_optimizer_step_post_hook
-   single: register_module_forward_hook
-   single: register_load_state_dict_pre_hook
+   single: register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+   single: register_module_forward_hook, register_module_parameter_registration_hook
+   single: register_load_state_dict_pre_hook, register_load_state_dict_post_hook
+   single: register_state_dict_post_hook, save only the trained parameters
+   single: always_call, prepend, with_kwargs
    single: run code before each optimizer.step
 
 .. in-short::
@@ -123,12 +125,24 @@ def load(layer, optimizer, x):
     return save(layer, optimizer, x)
 
 
+def make(layer, optimizer, x):
+    return str(nn.Sequential(nn.BatchNorm1d(2)).state_dict())
+
+
 def zero(*given):
     return torch.zeros(1, 2)
 
 
 def zeros(*given):
     return (torch.zeros(1, 2),)
+
+
+def parameter(*given):
+    return nn.Parameter(torch.zeros(2, dtype=torch.float64))
+
+
+def submodule(*given):
+    return nn.Linear(2, 2)
 
 
 def set_to_zero(optimizer, args, kwargs):
@@ -148,6 +162,9 @@ MODULES = {
     "module_forward_hook": ("module, args, output", forward, zero),
     "module_full_backward_pre_hook": ("module, grad_output", backward, zeros),
     "module_full_backward_hook": ("module, grad_input, grad_output", backward, zeros),
+    "module_parameter_registration_hook": ("module, name, param", make, parameter),
+    "module_buffer_registration_hook": ("module, name, buffer", make, zero),
+    "module_module_registration_hook": ("module, name, submodule", make, submodule),
 }
 OPTIMIZERS = {
     "optimizer_step_pre_hook": ("optimizer, args, kwargs", step, set_to_zero),
@@ -215,7 +232,7 @@ def tabulate_hooks_on_all():
 _effects = tabulate_hooks_on_one()["returned value"].tolist()
 assert _effects[:6] == ["used", "ignored", "ignored", "used", "used", "ignored"]
 assert _effects[6:] == ["ignored", "an error", "ignored", "an error"]
-assert tabulate_hooks_on_all()["returned value"].tolist() == ["used"] * 5 + ["ignored"]
+assert tabulate_hooks_on_all()["returned value"].tolist() == ["used"] * 8 + ["ignored"]
 for _owner, _hooks in (
     ("optimizer", ONE_OPTIMIZER),
     ("module", ONE_MODULE),
@@ -223,7 +240,8 @@ for _owner, _hooks in (
     (of_optimizers, OPTIMIZERS),
 ):
     for _name, (_gets, _call, _) in _hooks.items():
-        (_given,), _ = result(_owner, _name, _call)
+        (_given, *_more), _ = result(_owner, _name, _call)
+        assert len(_more) == {"parameter": 1, "buffer": 2}.get(_name.split("_")[1], 0)
         assert len(_given) == (8 if "..." in _gets else _gets.count(",") + 1)
         _what = nn.Module if _gets.startswith("module") else torch.optim.Optimizer
         assert isinstance(_given[0], _what)
@@ -237,6 +255,18 @@ for _owner, _hooks in (
         ):
             if _word in _gets.split(", "):
                 assert isinstance(_given[_gets.split(", ").index(_word)], _type)
+_returned = []
+
+
+def _return_sevens(module, name, parameter):
+    _returned.append(nn.Parameter(torch.full_like(parameter, 7), requires_grad=False))
+    return _returned[-1]
+
+
+with of_modules.register_module_parameter_registration_hook(_return_sevens):
+    _layer = nn.Linear(2, 2)
+assert _layer.weight is _returned[0] and not _layer.weight.requires_grad
+assert not (_layer.weight == 7).any()  # reset_parameters comes later
 _opt, _seen = torch.optim.SGD(model.parameters(), lr=0.1), []
 _opt.register_step_pre_hook(lambda o, args, kwargs: _seen.append((args, kwargs)))
 _opt.step()
@@ -257,7 +287,11 @@ tabulate_hooks_on_one()
 tabulate_hooks_on_all()
 
 # %%
-# They also run for containers and loss functions. ``with`` removes such a hook at the end:
+# The three *registration* hooks run when a module gets something new, also by ``self.weight = ...``. They may return what it
+# gets instead. A layer then draws its first numbers into that, so such a hook can choose the dtype or ``requires_grad``, and
+# the values are lost.
+#
+# Forward hooks also run for containers and loss functions. ``with`` removes such a hook at the end:
 
 from torch.nn.modules.module import register_module_forward_hook
 
@@ -283,6 +317,50 @@ with of_modules.register_module_full_backward_hook(lambda *_: None):
     except RuntimeError as error:
         _raised.append("is a view and is being modified" in str(error))
 assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# **After an exception,** a forward hook does not run, unless it has ``always_call=True``. Then its output is ``None``. With
+# ``with_kwargs=True`` a hook also gets the keyword arguments, and with ``prepend=True`` it runs before the other hooks:
+
+
+def look(module, args, kwargs, output):
+    print("got", args[0].shape, "returned", output)
+
+
+layer = nn.Linear(3, 1)
+layer.register_forward_hook(look, prepend=True, with_kwargs=True, always_call=True)
+try:
+    layer(torch.ones(2, 4))
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message)
+
+# sphinx_gallery_start_ignore
+assert "mat1 and mat2 shapes cannot be multiplied (2x4 and 3x1)" in message
+_calls, _layer = [], nn.Linear(3, 1)
+_layer.register_forward_hook(lambda *given: _calls.append(("last", given)))
+_options = {"prepend": True, "with_kwargs": True, "always_call": True}
+_layer.register_forward_hook(lambda *given: _calls.append(("first", given)), **_options)
+_layer(input=x)
+assert [name for name, _ in _calls] == ["first", "last"]
+assert [len(given) for _, given in _calls] == [4, 3]
+assert _calls[0][1][1] == () and list(_calls[0][1][2]) == ["input"]
+_calls.clear()
+try:
+    _layer(torch.ones(2, 4))
+except RuntimeError:
+    assert [name for name, _ in _calls] == ["first"] and _calls[0][1][-1] is None
+import warnings
+
+_layer.register_forward_hook(lambda *_: {}["key"], always_call=True)
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    try:
+        _layer(torch.ones(2, 4))
+    except RuntimeError as error:  # and not KeyError
+        assert str(error) == message
+assert "raised an exception that was silenced" in str(_caught[0].message)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -321,6 +399,76 @@ _alone = Scale()
 _alone.load_state_dict({"gain": torch.full((3,), 4.0)})
 assert (_alone.weight == 4).all()
 # sphinx_gallery_end_ignore
+
+# %%
+# Save only what is trained
+# -------------------------
+# The body is frozen, and its numbers are in another file. A post-hook on ``state_dict`` leaves them out. ``load_state_dict``
+# would miss them, so a pre-hook adds those that the module has:
+
+
+def drop_frozen(module, state_dict, prefix, metadata):
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            del state_dict[prefix + name]
+
+
+def add_frozen(module, state_dict, prefix, *rest):
+    for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            state_dict.setdefault(prefix + name, parameter.detach())
+
+
+adapted = nn.Sequential(nn.Linear(64, 64).requires_grad_(False), nn.Linear(64, 2))
+adapted.register_state_dict_post_hook(drop_frozen)
+saved = adapted.state_dict()
+try:
+    adapted.load_state_dict(saved)
+except RuntimeError as error:
+    message = str(error)
+    print(message.splitlines()[1].strip())
+adapted.register_load_state_dict_pre_hook(add_frozen)
+print(list(saved), adapted.load_state_dict(saved))
+
+# sphinx_gallery_start_ignore
+assert list(saved) == ["1.weight", "1.bias"] and '"0.weight", "0.bias"' in message
+
+
+def _misses(module, names):
+    try:
+        module.load_state_dict(names)
+    except RuntimeError as error:
+        return str(error)
+
+
+_outer = nn.ModuleDict({"net": adapted, "head": nn.Linear(2, 2)})
+_names = ["net.1.weight", "net.1.bias", "head.weight", "head.bias"]
+assert list(_outer.state_dict()) == _names
+assert _misses(_outer, _outer.state_dict()) is None
+_part = {name: t for name, t in _outer.state_dict().items() if name != "net.1.weight"}
+_missed = _misses(_outer, _part)
+assert '"net.1.weight"' in _missed and "net.0" not in _missed
+_whole = nn.Sequential(nn.Linear(64, 64), nn.Linear(64, 2)).state_dict()
+assert _misses(adapted, _whole) is None
+assert torch.equal(adapted[0].weight, _whole["0.weight"])
+
+
+def _allow_frozen(module, incompatible):  # of the post-hook: it gets no prefix
+    _frozen = {n for n, p in module.named_parameters() if not p.requires_grad}
+    incompatible.missing_keys[:] = set(incompatible.missing_keys) - _frozen
+
+
+_net = nn.Sequential(nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 2))
+_net.register_load_state_dict_post_hook(_allow_frozen)
+_trained = {n: t for n, t in _net.state_dict().items() if n.startswith("1")}
+assert _misses(_net, _trained) is None
+_within = {f"0.{name}": t for name, t in _trained.items()}
+assert '"0.0.weight"' in _misses(nn.Sequential(_net), _within)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``register_load_state_dict_post_hook`` can also take names out of ``missing_keys``, but it gets no prefix. So it has to know
+# where in the model its module is.
 
 # %%
 # What people get wrong

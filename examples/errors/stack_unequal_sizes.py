@@ -14,6 +14,7 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
    ! single: expected Tensor as element 1 in argument 0, but got NoneType
    ! single: skip bad samples in a DataLoader
    ! single: Trying to resize storage that is not resizable, in a DataLoader worker
+   single: pack_padded_sequence, pad_packed_sequence, LSTM and padding
 
 .. in-short::
 
@@ -194,11 +195,46 @@ assert torch.isclose(_loss, nn.functional.cross_entropy(_scores[mask], _labels[m
 # sphinx_gallery_end_ignore
 
 # %%
-# - **LSTM, GRU**: pass ``pack_padded_sequence(batch, lengths, batch_first=True, enforce_sorted=False)``. Without it, the last
-#   state is the one after the padding.
+# - **LSTM, GRU**: pack the batch, see the code below. Without that, the last state is the one after the padding.
 # - **cross_entropy**: pad labels of words with ``padding_value=-100``, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
+
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+lstm = nn.LSTM(4, 6, batch_first=True)
+embedded = nn.Embedding(10, 4)(batch)
+packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
+output, (last, _) = lstm(packed)
+output, lengths = pad_packed_sequence(output, batch_first=True)
+print(output.shape, lengths, "last:", torch.equal(last[0, 0], output[0, 2]))
+
+# sphinx_gallery_start_ignore
+from torch.nn.utils.rnn import pack_sequence, unpack_sequence, unpad_sequence
+
+assert output.shape == (2, 5, 6) and lengths.tolist() == [3, 5]
+assert torch.equal(last[0, 0], output[0, 2]) and not output[0, 3:].any()
+output.square().sum().backward()
+assert all(parameter.grad.any() for parameter in lstm.parameters())
+_parts = [embedded[0, :3], embedded[1]]
+_packed = pack_sequence(_parts, enforce_sorted=False)
+assert torch.equal(_packed.data, packed.data)
+for _one, _two, _three in zip(
+    unpack_sequence(packed),
+    unpad_sequence(embedded, lengths, batch_first=True),
+    _parts,
+    strict=True,
+):
+    assert torch.equal(_one, _two) and torch.equal(_two, _three)
+assert "must be sorted in decreasing order" in says(lambda: pack_sequence(_parts))
+_meta = torch.ones(2, dtype=torch.long, device="meta")
+assert "should be a 1D CPU int64 tensor" in says(
+    lambda: pack_padded_sequence(embedded, _meta, batch_first=True)
+)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``lengths`` stays on the CPU, also when the batch is on a GPU. Without padding, ``pack_sequence`` takes the list.
 #
 # expected sequence of length 2 at dim 1 (got 1)
 # ----------------------------------------------

@@ -6,6 +6,7 @@ Freeze layers: requires_grad_(False), batch norm and memory
    single: train only the last layer, fine-tuning, transfer learning
    single: a frozen layer still changes
    single: freeze only some rows of an embedding
+   single: prune.remove, pruned weights that grow back
    single: LoRA adapter beside a frozen layer
 
 .. in-short::
@@ -139,6 +140,57 @@ nn.init.zeros_(_whole.weight)  # an optimizer may still move the old table
 assert torch.equal(_part.old, _kept) and _kept.any()
 assert _part.old.untyped_storage().nbytes() == _kept.nbytes
 assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# Weights that stay at zero: prune
+# --------------------------------
+# ``nn.utils.prune`` trains ``weight_orig`` and computes ``weight = weight_orig * weight_mask`` before each forward pass.
+# ``prune.remove`` leaves a plain weight with the zeros, which then train like the others. So call it after training:
+
+from torch.nn.utils import prune
+
+pruned, data = nn.Linear(20, 5), torch.randn(64, 20)
+prune.l1_unstructured(pruned, "weight", amount=0.5)  # the smallest half
+optimizer = torch.optim.SGD(pruned.parameters(), lr=0.1)
+
+
+def zeros_after_a_step():
+    optimizer.zero_grad()
+    pruned(data).square().sum().backward()
+    optimizer.step()
+    pruned(data)  # computes the weight again
+    return (pruned.weight == 0).sum().item()
+
+
+print("pruned: ", prune.is_pruned(pruned), " zeros", zeros_after_a_step(), "of 100")
+prune.remove(pruned, "weight")
+print("removed:", prune.is_pruned(pruned), "zeros", zeros_after_a_step(), "of 100")
+
+# sphinx_gallery_start_ignore
+assert zeros_after_a_step() == 0 and not prune.is_pruned(pruned)
+for _prune in (
+    lambda layer: prune.random_unstructured(layer, "weight", 0.5),
+    lambda layer: prune.ln_structured(layer, "weight", 0.5, n=2, dim=1),
+    lambda layer: prune.custom_from_mask(layer, "weight", torch.eye(4)),
+    lambda layer: prune.global_unstructured(
+        [(layer, "weight")], prune.L1Unstructured, amount=0.5
+    ),
+):
+    _layer = nn.Linear(4, 4, bias=False)
+    _before = _layer.weight
+    _prune(_layer)
+    assert _layer.weight_orig is _before and list(_layer.parameters()) == [_before]
+    _zeros = _layer.weight == 0
+    _optimizer = torch.optim.AdamW(_layer.parameters(), lr=0.1)
+    for _ in range(2):
+        _layer(torch.randn(8, 4)).square().sum().backward()
+        _optimizer.step()
+    assert not _layer.weight_orig.grad[_zeros].any()
+    _layer(torch.randn(8, 4))
+    assert _zeros.any() and torch.equal(_layer.weight == 0, _zeros)
+    prune.remove(_layer, "weight")
+    assert _layer.weight is _before and torch.equal(_before == 0, _zeros)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -6,6 +6,7 @@ model.train() and model.eval(): what they change
    single: other results in training and in evaluation
    single: validation gives other numbers on each run
    single: functional dropout; a different output on every run
+   single: fuse_conv_bn_eval, fold batch normalization into a convolution
 
 .. in-short::
 
@@ -320,6 +321,37 @@ plot_running_mean(phases, course)
 assert abs(course[39] - 5) < 0.15 and set(course[40:60]) == {course[39]}
 assert course[-1] < 1 and len(course) == 80
 # sphinx_gallery_end_ignore
+
+# %%
+# In evaluation batch normalization is a fixed scale and shift for each channel, so for inference you can put it into the
+# convolution before it (``fuse_linear_bn_eval`` does the same for a linear layer). The new layer has its own parameters:
+
+conv, norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
+images = torch.randn(16, 3, 10, 10)
+norm(conv(images))  # moves the statistics
+fused = nn.utils.fuse_conv_bn_eval(conv.eval(), norm.eval())
+print("same output:", torch.allclose(fused(images), norm(conv(images)), atol=1e-5))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(fused(images), norm(conv(images)), atol=1e-5)
+assert not torch.allclose(fused(images), conv(images), atol=1e-2)
+assert fused.weight is not conv.weight and fused.weight.is_leaf
+fused(images).sum().backward()
+assert conv.weight.grad is None and fused.weight.grad is not None
+_linear, _norm = nn.Linear(20, 8), nn.BatchNorm1d(8)
+_norm(_linear(x))
+_fused = nn.utils.fuse_linear_bn_eval(_linear.eval(), _norm.eval())
+assert torch.allclose(_fused(x), _norm(_linear(x)), atol=1e-5)
+_refused = []
+try:
+    nn.utils.fuse_conv_bn_eval(conv, norm.train())
+except AssertionError as error:
+    _refused.append(str(error))
+assert _refused == ["Fusion only for eval!"]
+# sphinx_gallery_end_ignore
+
+# %%
+# In ``train()`` it raises *Fusion only for eval!*
 
 # %%
 # eval() and no_grad() together: the fast path

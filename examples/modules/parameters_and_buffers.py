@@ -8,6 +8,8 @@ nn.Parameter, register_buffer and state_dict: what a module registers
    single: number of parameters of a model
    single: model.zero_grad or optimizer.zero_grad
    single: load_state_dict and .grad, assign=True
+   single: vector_to_parameters, all weights in one vector
+   single: register_parameter with None, a layer without bias
 
 .. in-short::
 
@@ -236,10 +238,20 @@ tabulate_parts(Parts())
 # :ref:`nn.Parameter(...) * 0.01 <sphx_glr_gallery_graphs_leaves_and_roots.py>`, which is an ordinary tensor.
 
 parts = Parts()
+parts.register_parameter("bias", None)
 for names in (parts._parameters, parts._buffers, parts._modules):
     print(list(names))
 
 # sphinx_gallery_start_ignore
+assert "bias" not in dict(parts.named_parameters()) and parts.bias is None
+assert "bias" not in parts.state_dict() and nn.Linear(2, 2, bias=False).bias is None
+_refused = []
+try:
+    parts.bias = torch.ones(2)
+except TypeError as error:
+    _refused.append("cannot assign 'torch.FloatTensor' as parameter" in str(error))
+parts.bias = nn.Parameter(torch.ones(2))
+assert _refused == [True] and parts.bias is dict(parts.named_parameters())["bias"]
 assert "grad_tensor" not in dict(Parts().named_parameters())
 _assigned = nn.Module()
 _assigned.a, _assigned.b = nn.Parameter(torch.ones(2)), nn.Buffer(torch.ones(2))
@@ -251,6 +263,10 @@ assert "d" in vars(_assigned) and not {"a", "b", "c"} & vars(_assigned).keys()
 assert [*_assigned._parameters] == ["a"] and [*_assigned._buffers] == ["b"]
 assert [*_assigned._modules] == ["c"]
 # sphinx_gallery_end_ignore
+
+# %%
+# ``register_parameter("bias", None)`` keeps the name for a parameter that may come, as ``nn.Linear(2, 2, bias=False)`` does.
+# ``parameters()`` and ``state_dict()`` skip it, and a plain tensor cannot be assigned to it.
 
 # %%
 # load_state_dict copies numbers, assign=True replaces parameters
@@ -598,6 +614,34 @@ for _kind in ("SGD", "Adam"):
 # %%
 # Keep ``copy.deepcopy(layer.state_dict())``, as in :ref:`the list of silent mistakes
 # <sphx_glr_gallery_debugging_silent_mistakes.py>`.
+#
+# ``parameters_to_vector`` copies all weights into one vector. But ``vector_to_parameters`` makes them views of the vector that
+# you pass, so training changes it. Pass ``vector.clone()``:
+
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+vector = parameters_to_vector(layer.parameters()).detach()
+vector_to_parameters(vector, layer.parameters())
+with torch.no_grad():
+    layer.weight.fill_(5.0)
+print("vector:", vector[:4].tolist())
+
+# sphinx_gallery_start_ignore
+assert vector[:4].eq(5).all() and vector.data_ptr() == layer.weight.data_ptr()
+assert layer.weight.grad_fn is None and layer.weight.requires_grad
+_layer = nn.Linear(2, 2)
+_vector = parameters_to_vector(_layer.parameters()).detach()
+_kept = _vector.clone()
+torch.optim.SGD(_layer.parameters(), lr=0.1)
+with torch.no_grad():
+    _layer.weight.fill_(5.0)
+assert torch.equal(_vector, _kept)  # a copy
+vector_to_parameters(_vector.clone(), _layer.parameters())
+_optimizer = torch.optim.SGD(_layer.parameters(), lr=0.1)
+_layer(torch.ones(1, 2)).sum().backward()
+_optimizer.step()
+assert torch.equal(_vector, _kept) and not torch.equal(_layer.weight[0], _kept[:2])
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

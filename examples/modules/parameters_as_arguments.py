@@ -9,6 +9,7 @@ functional_call and MAML: backward through an update step
    single: run a module with other weights
    single: ensemble of models with vmap, stack_module_state
    single: learn the learning rate, hypergradient
+   single: torch.optim with differentiable=True
 
 .. in-short::
 
@@ -738,6 +739,66 @@ tabulate_steps()
 #
 # Compare with finite differences once, as above: published code has such steps (`MeLU#9
 # <https://github.com/hoyeoplee/MeLU/issues/9>`__).
+#
+# With ``differentiable=True`` an optimizer records its step. Give it a computed copy, and the inner loss a clone of the copy,
+# because ``step()`` writes into it:
+
+
+def slope_through_optimizer(**options):
+    model = OneWeight()
+    copied = 1 * model.weight
+    optimizer = torch.optim.SGD([copied], lr=lr, differentiable=True, **options)
+    inner = mse(functional_call(model, {"weight": copied.clone()}, (x,)), y)
+    (copied.grad,) = torch.autograd.grad(inner, copied, create_graph=True)
+    optimizer.step()
+    mse(functional_call(model, {"weight": copied}, (x_outer,)), y_outer).backward()
+    return model.weight.grad.item()
+
+
+print(f"SGD:               {slope_through_optimizer():.2f}")
+print(f"SGD with momentum: {slope_through_optimizer(momentum=0.9):.2f}")
+
+
+# sphinx_gallery_start_ignore
+def _outer_of(make, w, steps, clone=True, **options):
+    w = w * 1
+    optimizer = make([w], lr=0.1, differentiable=True, **options)
+    for _ in range(steps):
+        loss = ((w.clone() if clone else w) ** 3).sum()
+        (w.grad,) = torch.autograd.grad(loss, w, create_graph=True)
+        optimizer.step()
+    return w.square().sum()
+
+
+def _is_right(make, steps, **options):
+    w = torch.tensor([1.0, 0.5], dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(_outer_of(make, w, steps, **options), w)
+    shifts = 1e-6 * torch.eye(2, dtype=torch.float64)
+    ends = [
+        [_outer_of(make, (w + s * shift), steps, **options).item() for shift in shifts]
+        for s in (1, -1)
+    ]
+    left, right = torch.tensor(ends, dtype=torch.float64)
+    return torch.allclose(slope, (left - right) / 2e-6, atol=1e-4)
+
+
+assert abs(slope_through_optimizer() + 16.64) < 1e-4
+assert abs(slope_through_optimizer(momentum=0.9) + 20.80) < 1e-4
+for _make in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+    assert _is_right(_make, 1) and _is_right(_make, 3)
+for _steps in (1, 3):
+    assert not _is_right(torch.optim.SGD, _steps, momentum=0.9)
+_refused = []
+try:
+    _w = torch.ones(2, requires_grad=True)
+    _outer_of(torch.optim.SGD, _w, 1, clone=False).backward()
+except RuntimeError as error:
+    _refused.append("modified by an inplace operation" in str(error))
+assert _refused == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# With momentum, ``SGD`` detaches its first gradient, so the slope is wrong, with no error. ``Adam`` and ``AdamW`` are right.
 #
 # **A wrong name is ignored.** ``weights`` is a misspelled ``weight``, and by default the call runs with the old weight. So
 # pass ``strict=True``. It also wants each buffer: for a model with buffers pass both, ``(weights, buffers)``.

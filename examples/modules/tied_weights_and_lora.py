@@ -8,6 +8,7 @@ Weight tying, parametrize and LoRA from scratch
    single: weight.data = other.weight.data, two parameters in one memory
    single: load_state_dict(assign=True) or to_empty breaks tied weights
    single: weight_norm, spectral_norm, orthogonal: layer.weight.grad is None
+   single: remove_parametrizations, is_parametrized, remove weight_norm
    single: nn.init has no effect after weight_norm
    single: LoRA from scratch, rank, alpha, merge the weights
    single: the gradient of lora_A is zero
@@ -225,7 +226,43 @@ assert torch.equal(layer.weight, _before) and (_before - 2).abs().max() < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# ``weight_norm`` makes two new parameters, and an optimizer that was made before does not train them.
+# ``weight_norm`` makes two new parameters, and an optimizer that was made before does not train them. The same goes for the
+# weight that ``remove_parametrizations`` makes of the two. With one ``original``, as in ``orthogonal``, it is the same
+# ``Parameter`` all the time:
+
+from torch.nn.utils.parametrizations import orthogonal
+
+rotation = nn.Linear(3, 3, bias=False)
+weight = rotation.weight
+orthogonal(rotation)
+w = rotation.weight
+print("orthogonal:", torch.allclose(w @ w.T, torch.eye(3), atol=1e-6), type(rotation))
+
+parametrize.remove_parametrizations(rotation, "weight")
+print("parametrized:", parametrize.is_parametrized(rotation))
+print("the same Parameter as before:", rotation.weight is weight)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(w @ w.T, torch.eye(3), atol=1e-6) and rotation.weight is weight
+assert torch.equal(weight, w) and type(rotation) is nn.Linear
+for _kind, _same in ((orthogonal, True), (spectral_norm, True), (weight_norm, False)):
+    _layer = nn.Linear(3, 3)
+    _weight = _layer.weight
+    _kind(_layer)
+    assert parametrize.is_parametrized(_layer, "weight") and isinstance(
+        _layer, nn.Linear
+    )
+    assert not parametrize.is_parametrized(_layer, "bias")
+    assert parametrize.type_before_parametrizations(_layer) is nn.Linear
+    assert type(_layer) is not nn.Linear
+    _inner = [*_layer.parametrizations.weight.parameters()]
+    _layer.eval()
+    _now = _layer.weight.detach().clone()
+    parametrize.remove_parametrizations(_layer, "weight")
+    assert torch.allclose(_layer.weight, _now) and _layer.weight.is_leaf
+    assert (_layer.weight is _weight) == _same
+    assert any(_layer.weight is p for p in _inner) == _same
+# sphinx_gallery_end_ignore
 
 # %%
 # LoRA from scratch

@@ -14,6 +14,7 @@ Profile a training loop: schedule, prof.step() and record_function
    single: profiler; memory of each part
    single: record_function
    single: on_trace_ready
+   single: ProfilerAction, profile only chosen steps
 """
 
 # %%
@@ -317,6 +318,32 @@ del row
 # The second layer needs two products: for the gradient of its input, of shape (128, 256), and for that of its weight,
 # (10, 256). The first layer needs one, for its weight, because its input is data. Without ``record_shapes=True``, all nine
 # calls are silently in one row.
+
+# %%
+# Your own schedule: ProfilerAction
+# ---------------------------------
+# A schedule is a function of the step number. This one records the steps 3 and 7, such as those with a long batch:
+
+from torch.profiler import ProfilerAction
+
+
+def chosen_steps(step):
+    if step in (3, 7):
+        return ProfilerAction.RECORD_AND_SAVE  # the last step of a recording
+    return ProfilerAction.WARMUP if step in (2, 6) else ProfilerAction.NONE
+
+
+with profile(activities=cpu, schedule=chosen_steps, on_trace_ready=print_calls) as prof:
+    for inputs, labels in loader:
+        train_step(inputs, labels)
+        prof.step()
+
+# sphinx_gallery_start_ignore
+_again = record_steps(chosen_steps)
+assert list(_again[0]) == _again[1] == [3, 7]
+assert {_names["aten::linear"] for _names in _again[0].values()} == {2}
+assert [action.name for action in ProfilerAction][:4] == _cycle
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong

@@ -15,6 +15,7 @@ How to read the torch.profiler table: Self CPU and CPU total
    single: Self CPU
    single: CPU total
    single: torch.autograd.profiler.profile
+   single: with_flops, FLOPs of each operator
 """
 
 # %%
@@ -433,6 +434,33 @@ for _view in (lambda t: t.t(), lambda t: t.expand(2, 3, 4), lambda t: t[0]):
 # sphinx_gallery_end_ignore
 
 # %%
+# **Taking with_flops for the cost of a step.** It adds a column of FLOPs, which has matrix products and the forward of a
+# convolution, but not its backward. ``FlopCounterMode`` counts both:
+
+from torch.utils.flop_counter import FlopCounterMode
+
+conv, image = nn.Conv2d(8, 16, 3), torch.randn(1, 8, 10, 10, requires_grad=True)
+with profile(activities=[ProfilerActivity.CPU], with_flops=True) as prof_flops:
+    conv(image).sum().backward()
+with FlopCounterMode(display=False) as counter:
+    conv(image).sum().backward()
+counted = {row.key: row.flops for row in prof_flops.key_averages() if row.flops}
+print("with_flops:     ", counted)
+print("FlopCounterMode:", counter.get_total_flops(), "in total")
+
+# sphinx_gallery_start_ignore
+_forward = 2 * 16 * 8 * 3 * 3 * 8 * 8  # multiply and add, for each output
+assert counted == {"aten::conv2d": _forward}
+assert counter.get_total_flops() == 3 * _forward  # image.grad and weight.grad
+with profile(activities=[ProfilerActivity.CPU], with_flops=True) as _prof:
+    nn.Linear(8, 4)(image[0, 0, :, :8]).sum().backward()
+_counted = {row.key: row.flops for row in _prof.key_averages() if row.flops}
+assert set(_counted) == {"aten::addmm", "aten::mm"}  # of backward too
+assert "FLOPs" in prof_flops.key_averages().table().splitlines()[1]
+assert not any(row.flops for row in rows)
+# sphinx_gallery_end_ignore
+
+# %%
 # **Starting a thread inside the block.** By default the profiler follows the thread of its ``with`` block. So if the step runs
 # in another thread, the table stays empty:
 
@@ -468,7 +496,8 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 #
 # **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
 # ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
-# ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
+# ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: the default is ``supported_activities()``, which has
+# both where CUDA is available.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.profiler.profile(use_cuda=True)
@@ -504,7 +533,7 @@ if torch.cuda.is_available():
     _default.add(ProfilerActivity.CUDA)
 if torch.xpu.is_available():
     _default.add(ProfilerActivity.XPU)
-assert profile().activities == _default
+assert profile().activities == _default == torch.profiler.supported_activities()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -7,6 +7,8 @@ Optimizer variants: foreach, fused, LBFGS and Muon
    ! single: closure
    ! single: fused AdamW
    single: Muon only supports 2D parameters
+   single: maximize=True, gradient ascent
+   single: capturable=True on the CPU
 
 .. in-short::
 
@@ -364,6 +366,47 @@ except RuntimeError as error:
     messages.append(str(error))
     print("RuntimeError:", error)
 assert messages == ["`fused` and `foreach` cannot be `True` together."]
+
+# %%
+# **maximize=True and a minus.** The optimizer goes up the gradient. With ``-reward`` as the loss you are back at going down.
+# Weight decay still makes the weights smaller:
+
+for sign in (1, -1):
+    w = torch.tensor([1.0], requires_grad=True)
+    ascent = SGD([w], lr=0.1, maximize=True)
+    (sign * -((w - 3) ** 2)).sum().backward()  # the reward is highest at 3
+    ascent.step()
+    print(f"maximize {'reward' if sign > 0 else '-reward'}: w = {w.item():.1f}")
+
+# sphinx_gallery_start_ignore
+assert abs(w.item() - 0.6) < 1e-6  # away from 3
+for _class in (SGD, Adam, AdamW, Adagrad, torch.optim.RMSprop):
+    for _up in (False, True):
+        _w = torch.ones(1, requires_grad=True)
+        _w.grad = torch.ones(1)
+        _class([_w], lr=0.1, maximize=_up).step()
+        assert (_w > 1) == _up
+    _w = torch.ones(1, requires_grad=True)
+    _w.grad = torch.zeros(1)
+    _class([_w], lr=0.1, maximize=True, weight_decay=0.5).step()
+    assert _w < 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **capturable=True on a CPU.** It is for :ref:`CUDA graphs <sphx_glr_gallery_cuda_cuda_graphs.py>`. Code that sets it for the
+# GPU fails in a test on the CPU, at the first step:
+
+w = torch.ones(3, requires_grad=True)
+w.grad = torch.ones(3)
+try:
+    Adam([w], capturable=True).step()
+except AssertionError as error:
+    capturable_message = str(error)
+    print("AssertionError:", capturable_message.partition(": [")[0])
+
+# sphinx_gallery_start_ignore
+assert capturable_message.startswith("If capturable=True, params and state_steps must")
+# sphinx_gallery_end_ignore
 
 # %%
 # **A fused step between forward and backward.** Each tensor has a version counter, and autograd looks at it to see whether a
