@@ -21,7 +21,8 @@ PINN: u_t, u_xx and the Laplacian
 
    With ``retain_graph=True`` in the last call, the loss takes ``u_xx`` for a constant, usually without an error. The
    sum is right if each row of ``u`` depends only on its own row of ``x`` and ``t``, so use no BatchNorm in training
-   mode. If the network has only linear layers and ReLU, ``u_xx`` is 0.
+   mode. Use no LayerNorm either: a loss of ``u_xx`` gets a wrong gradient. If the network has only linear layers and
+   ReLU, ``u_xx`` is 0.
 """
 
 # %%
@@ -53,7 +54,7 @@ torch.set_num_threads(1)  # small matrices: more threads do not help
 # %%
 # **The sum.** ``u[5]`` is the one value that depends on ``x[5]``, so the derivative of the sum with respect to ``x[5]`` is the
 # derivative of ``u[5]``. One call returns the derivative at each point. ``grad_outputs=torch.ones_like(u)`` in place of the sum
-# gives the same numbers (`PINN#3 <https://github.com/nanditadoloi/PINN/issues/3>`__ takes the sum for a mistake).
+# gives the same numbers.
 #
 # **create_graph.** The first call needs it because ``u_x`` is differentiated again. Both calls need it because the gradient of
 # the loss with respect to the weights passes through ``u_t`` and ``u_xx``.
@@ -176,9 +177,8 @@ assert runs["no create_graph"][1].max() > 2 * exact.max()
 
 # %%
 # In the second run, ``u_t`` and ``u_xx`` are constants for the loss. The loss falls because the network learns the start and
-# the ends, but nothing makes it learn the equation (`pytorch#31984
-# <https://github.com/pytorch/pytorch/issues/31984>`__ has such a program). In the third run ``u_xx`` is 0, so the network
-# learns :math:`u_t = 0`: the temperature does not change.
+# the ends, but nothing makes it learn the equation. In the third run ``u_xx`` is 0, so the network learns :math:`u_t = 0`: the
+# temperature does not change.
 
 # %%
 # The Laplacian
@@ -370,9 +370,7 @@ assert list(_raised) == list(calls)
 _frozen = nn.Linear(2, 1).requires_grad_(False)
 (_constant,) = grad(_frozen(xt).sum(), x, create_graph=True)
 assert not _constant.requires_grad and grad(linear(xt).sum(), x)[0].any()
-(_zeros,) = grad(u_x.sum(), x, materialize_grads=True)
-assert torch.equal(_zeros, torch.zeros_like(x)) and u_x.requires_grad
-for _f in (lambda x: 2 * x, lambda x: _frozen(torch.stack([x, x])).squeeze()):
+for _f in (lambda x: 2 * x, lambda x: linear(torch.stack([x, x])).squeeze()):
     assert torch.func.grad(torch.func.grad(_f))(torch.tensor(1.0)) == 0
 with torch.no_grad():
     _refused = []
@@ -388,9 +386,7 @@ with torch.no_grad():
 # %%
 # The last two derivatives exist and are 0. But ``u_x`` was computed without ``x``, so there is no graph back to it
 # (`pytorch#32304 <https://github.com/pytorch/pytorch/issues/32304>`__, `pytorch#38506
-# <https://github.com/pytorch/pytorch/issues/38506>`__). For the linear network, whose ``u_x`` depends on the weights,
-# ``materialize_grads=True`` returns zeros. For ``2 * x`` or frozen weights, test ``u_x.requires_grad`` first, or use
-# ``torch.func.grad``, which returns 0.
+# <https://github.com/pytorch/pytorch/issues/38506>`__). ``torch.func.grad`` returns 0.
 #
 # The residual raises an error under ``no_grad()`` too: put ``torch.enable_grad()`` around it.
 
@@ -466,10 +462,14 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # **ReLU.** A network of linear layers and ReLU is linear piece by piece. Its ``u_xx`` is 0 and requires grad, so it passes
 # the assert. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
 #
+# **LayerNorm.** A loss of ``u_xx`` needs a third derivative, and that of ``nn.LayerNorm(16)`` is wrong, without an error
+# (`pytorch#175754 <https://github.com/pytorch/pytorch/issues/175754>`__). On rows of 16 numbers, ``nn.GroupNorm(1, 16)``
+# computes the same, and is right.
+#
 # **Points that see each other.** If ``u[7]`` depends on ``x[5]`` too, its derivative is added to that of ``u[5]``. With several
 # outputs, a sum over all of them adds their derivatives: take one column, ``out[:, 0:1].sum()``.
 #
-# .. how-measured:: For six networks, this code compares the derivative from the sum with the diagonal of the full Jacobian,
+# .. how-measured:: For five networks, this code compares the derivative from the sum with the diagonal of the full Jacobian,
 #    which is the derivative of each point with respect to itself.
 
 from torch.autograd.functional import jacobian
@@ -493,7 +493,6 @@ def compare(*layers, outputs=1, evaluate=False):
 def tabulate_errors_of_the_sum():
     rows = {
         "Linear, Tanh": compare(),
-        "with LayerNorm": compare(nn.LayerNorm(16)),
         "with BatchNorm1d, eval()": compare(nn.BatchNorm1d(16), evaluate=True),
         "with BatchNorm1d, train()": compare(nn.BatchNorm1d(16)),
         "attention over the points": compare(Attention(16, 1)),
@@ -507,8 +506,8 @@ def tabulate_errors_of_the_sum():
 
 # sphinx_gallery_start_ignore
 _table = tabulate_errors_of_the_sum()
-assert (_table["error"][:3] < 1e-5).all() and (_table["error"][3:] > 0.01).all()
-assert (_table["error"][3:] > 0.1 * _table["u_x"][3:]).all()
+assert (_table["error"][:2] < 1e-5).all() and (_table["error"][2:] > 0.01).all()
+assert (_table["error"][2:] > 0.1 * _table["u_x"][2:]).all()
 _curved, _straight = (nn.Tanh, nn.SiLU, nn.GELU, nn.Softplus), (nn.ReLU, nn.LeakyReLU)
 for _activation in (kind() for kind in _curved + _straight):
     torch.manual_seed(0)
@@ -517,6 +516,37 @@ for _activation in (kind() for kind in _curved + _straight):
     (_second,) = grad(_first.sum(), x, create_graph=True)
     assert bool(_second.any()) == isinstance(_activation, _curved)
     assert _second.requires_grad
+
+
+def _third_derivative_is_right(norm):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(1, 16), norm, nn.Tanh(), nn.Linear(16, 1)).double()
+    weight, points = net[0].weight, torch.rand(8, 1).double().requires_grad_()
+    direction = torch.randn_like(weight)
+
+    def loss_beside(step):
+        with torch.no_grad():
+            weight.add_(direction, alpha=step)
+        u = net(points)
+        (u_x,) = grad(u.sum(), points, create_graph=True)
+        (u_xx,) = grad(u_x.sum(), points, create_graph=True)
+        return u, u_x, u_xx, u_xx.square().mean()
+
+    low, high = loss_beside(-1e-5)[-1].item(), loss_beside(2e-5)[-1].item()
+    *parts, loss = loss_beside(-1e-5)
+    (gradient,) = grad(loss, weight)
+    slope = (high - low) / 2e-5
+    return parts, abs((gradient * direction).sum() - slope) < 1e-3 * abs(slope)
+
+
+_of_group, _right = _third_derivative_is_right(nn.GroupNorm(1, 16))
+assert _right
+try:
+    _of_layer, _right = _third_derivative_is_right(nn.LayerNorm(16))
+    assert all(map(torch.allclose, _of_group, _of_layer))  # u, u_x, u_xx
+    assert not (_right and torch.__version__.startswith("2.13."))
+except RuntimeError:  # a later PyTorch may refuse
+    assert not torch.__version__.startswith("2.13.")
 # sphinx_gallery_end_ignore
 tabulate_errors_of_the_sum().round(2)
 
@@ -529,8 +559,7 @@ tabulate_errors_of_the_sum().round(2)
 #
 # .. solution::
 #
-# With a hundred times as many directions, the error is about ten times smaller. The noise comes from the entries of the
-# Hessian off its diagonal.
+# With a hundred times as many directions, the error is about ten times smaller.
 
 
 def estimate(f, x, directions):
