@@ -290,6 +290,8 @@ except RuntimeError as _problem:
 assert len(_refused) == 2 and "not have been used" in _refused[1]
 assert not by_jvp(_constant, points).any() and not by_hessian(_constant, points).any()
 _square = torch.rand(5, 9, dtype=torch.float64)
+_one = torch.ones(9, dtype=torch.float64, requires_grad=True)  # a weight
+_shift = 1e-5 * torch.linspace(1, 2, 9).double()
 for _solve in (
     lambda a: torch.logdet(a)[:, None],
     lambda a: torch.linalg.slogdet(a).logabsdet[:, None],
@@ -303,6 +305,25 @@ for _solve in (
     assert torch.allclose(by_jvp(_f, _square), _exact)
     _same = torch.allclose(by_hessian(_f, _square), _exact)
     assert not (_same and torch.__version__.startswith("2.13."))
+    _slopes = [
+        grad(_way(lambda x, f=_f: f(x * _one), _square).sin().sum(), _one)[0]
+        for _way in (by_loop, by_jvp, by_hessian)
+    ]
+    _high, _low = (
+        by_loop(lambda x, f=_f, s=_s: f(x * (1 + s * _shift)), _square).sin().sum()
+        for _s in (1, -1)
+    )
+    assert torch.isclose(_high - _low, 2 * _slopes[0] @ _shift, rtol=1e-4)
+    for _other in _slopes[1:]:
+        _same = torch.allclose(_other, _slopes[0], rtol=1e-2)
+        assert not (_same and torch.__version__.startswith("2.13."))
+for _way in (by_loop, by_jvp, by_hessian):
+    _total = _way(lambda x: (x * _one).norm(dim=1)[:, None], _square).sum()
+    try:
+        grad(_total, _one)
+        assert _way is by_loop or not torch.__version__.startswith("2.13.")
+    except RuntimeError:
+        assert _way is not by_loop
 _net = nn.Sequential(nn.Linear(3, 16), nn.Tanh(), nn.Dropout(), nn.Linear(16, 1))
 assert by_loop(_net, points).shape == (5,)
 _normed = nn.Sequential(nn.Linear(3, 16), nn.BatchNorm1d(16), nn.Tanh())
@@ -318,10 +339,11 @@ tabulate_costs().round(0).astype(int)
 
 # %%
 # All three cost about two passes for each dimension, because they compute a column of the :ref:`Hessian
-# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. You can train with all three. The loop
-# raises an error for a linear network and under ``no_grad()``. The other two raise an error in training mode if the network
-# has dropout (``vmap`` wants ``randomness="same"``) or BatchNorm with running statistics. On PyTorch 2.13, do not use
-# ``by_hessian`` if ``f`` calls ``torch.linalg.solve``, ``det``, ``logdet`` or ``slogdet``: it can return wrong numbers.
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. The loop raises an error for a linear
+# network and under ``no_grad()``. The other two raise an error in training mode if the network has dropout (``vmap`` wants
+# ``randomness="same"``) or BatchNorm with running statistics. For training, take the loop: on PyTorch 2.13, gradients through
+# the other two can be wrong if ``f`` calls ``torch.linalg.solve``, ``det``, ``logdet`` or ``slogdet`` (so can the values of
+# ``by_hessian``), and raise an error if it calls ``norm``.
 
 # %%
 # Errors that this code raises
@@ -463,8 +485,8 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # the assert. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
 #
 # **LayerNorm.** A loss of ``u_xx`` needs a third derivative, and that of ``nn.LayerNorm(16)`` is wrong, without an error
-# (`pytorch#175754 <https://github.com/pytorch/pytorch/issues/175754>`__). On rows of 16 numbers, ``nn.GroupNorm(1, 16)``
-# computes the same, and is right.
+# (`pytorch#175754 <https://github.com/pytorch/pytorch/issues/175754>`__). On rows, ``nn.GroupNorm(1, 16)`` computes the
+# same, and is right.
 #
 # **Points that see each other.** If ``u[7]`` depends on ``x[5]`` too, its derivative is added to that of ``u[5]``. With several
 # outputs, a sum over all of them adds their derivatives: take one column, ``out[:, 0:1].sum()``.
@@ -554,8 +576,7 @@ tabulate_errors_of_the_sum().round(2)
 # Exercise
 # --------
 # About 2 d passes are a lot for d = 1000. If the entries of :math:`v` are 1 or -1, each at random with equal chance, the mean
-# of :math:`v^\top H v` is the sum of the diagonal of :math:`H`. Estimate the Laplacian in this way. How good is the
-# estimate from 4 directions, and from 400?
+# of :math:`v^\top H v` is the sum of the diagonal of :math:`H`. How good is this estimate from 4 directions, and from 400?
 #
 # .. solution::
 #
