@@ -130,17 +130,19 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 # %%
 # Why not the module itself?
 # --------------------------
-# ``nn.Parameter`` makes a leaf: no graph leads back from it. The new weight has a graph. Assigning it, ``model.weight =
-# new["weight"]``, raises :ref:`cannot assign ... as parameter <sphx_glr_gallery_errors_cannot_assign_parameter.py>`.
+# ``nn.Parameter`` makes a leaf, without a graph. Assigning the new weight, ``model.weight = new["weight"]``, raises
+# :ref:`cannot assign ... as parameter <sphx_glr_gallery_errors_cannot_assign_parameter.py>`.
 #
 # ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in place of the parameters with those names, runs
-# ``forward``, and puts the parameters back (`asked in the forum
-# <https://discuss.pytorch.org/t/how-does-one-have-the-parameters-of-a-model-not-be-leafs/70076>`__).
+# ``forward``, and puts the parameters back. Switch off gradient checkpointing in the model: its backward would run ``forward``
+# again, with the old parameters. The gradient is then wrong, without an error.
 #
 # For what you leave out, the module uses its own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own
 # running mean.
 
 # sphinx_gallery_start_ignore
+from torch.utils.checkpoint import checkpoint
+
 _refused = []
 try:
     model.weight = new["weight"]
@@ -170,6 +172,31 @@ assert not _norm.running_mean.any() and _buffers["running_mean"].all()
 functional_call(_norm, _weights, (_rows,))
 assert torch.equal(_norm.running_mean, _buffers["running_mean"])
 assert nn.Parameter(new["weight"]).is_leaf
+
+
+class _Checkpointed(nn.Linear):
+    inside = True
+
+    def forward(self, x):
+        def run(x):
+            return super(_Checkpointed, self).forward(x).tanh()
+
+        return checkpoint(run, x, use_reentrant=False) if self.inside else run(x)
+
+
+def _backward_through_a_step(inside):
+    torch.manual_seed(0)
+    net, rows = _Checkpointed(2, 1), torch.tensor([[1.0, 2.0], [3.0, -4.0]])
+    net.inside = inside
+    old = dict(net.named_parameters())
+    leaves = list(old.values())
+    grads = torch.autograd.grad(net(rows).sum(), leaves, create_graph=True)
+    stepped = {n: w - g for (n, w), g in zip(old.items(), grads, strict=True)}
+    functional_call(net, stepped, (rows,)).sum().backward()
+    return net.weight.grad
+
+
+assert not torch.allclose(*map(_backward_through_a_step, (True, False)), rtol=0.1)
 # sphinx_gallery_end_ignore
 result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
 print(f"with the weight 5: {result.item()}")
@@ -314,7 +341,7 @@ assert len(_errors) == 2 and "is not implemented" in _errors[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``start`` is detached. Otherwise the result requires grad, and keeps its graph in memory.
+# ``start`` is detached, so the result keeps no graph.
 #
 # **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Use
 # ``track_running_stats=False``: each task is then normalized with its own points.
@@ -340,7 +367,7 @@ assert abs(rate.grad + g * first).item() < 1e-3 and abs(rate.grad + 83.2) < 1e-3
 # The whole loop
 # --------------
 # A task is a sine curve with its own amplitude and phase. The inner step sees 10 points of it, the outer loss 10 others. The
-# outer step uses 25 tasks, which ``vmap`` runs in one call. It is an ordinary ``backward()`` and ``step()``.
+# outer step uses 25 tasks, which ``vmap`` runs in one call.
 
 torch.set_num_threads(1)  # such small tensors are slower on several
 

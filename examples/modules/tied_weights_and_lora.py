@@ -139,6 +139,10 @@ with parametrize.cached():
     torch.optim.SGD(layer.parameters(), lr=0.1).step()
     assert torch.equal(layer.weight, _old)
 assert not torch.equal(layer.weight, _old)
+with parametrize.cached():  # the weight of the first pass is used again
+    with torch.no_grad():
+        layer(torch.ones(3))
+    assert not layer(torch.ones(3)).requires_grad
 with torch.no_grad():
     _original.fill_(2.0).log_()
 
@@ -203,8 +207,8 @@ assert any("not a leaf" in str(w.message) for w in _caught)
 
 # %%
 # Each access computes the weight anew, so ``layer.weight.grad`` is ``None``, with a warning: look at
-# ``layer.parametrizations.weight.original.grad``. If a forward pass uses the weight many times, compute it once, in
-# ``parametrize.cached()``, and take the step of the optimizer after that block.
+# ``layer.parametrizations.weight.original.grad``. If a forward pass uses the weight often, compute it once, in
+# ``parametrize.cached()``. Keep the optimizer's step and passes under ``no_grad`` out of it.
 #
 # Numbers that you write into this weight are lost (`pytorch#180968 <https://github.com/pytorch/pytorch/issues/180968>`__). If
 # there is a ``right_inverse``, assign a plain tensor (not a ``Parameter``):

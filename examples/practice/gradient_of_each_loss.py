@@ -543,6 +543,15 @@ assert shift(_adam, 10, 1) != shift(_adam, 1, 10)
 assert shift(_adam, 1e-8, 1e-8) > 0.3  # eps
 assert shift(lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1), 10, 10) > 0.05
 assert shift(lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1), 10, 10) < 1e-4
+
+
+class _Clipped(torch.optim.Adam):
+    def step(self):
+        nn.utils.clip_grad_norm_(self.param_groups[0]["params"], 8.0)
+        super().step()
+
+
+assert shift(lambda p: _Clipped(p, lr=0.01), 10, 10) > 0.005
 _ten = train(lambda p: torch.optim.SGD(p, lr=0.01), 1, 1)
 assert torch.allclose(_ten, train(_sgd, 10, 10), atol=1e-4)
 
@@ -563,8 +572,8 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. In Adam it stays if
-# the gradients are as small as ``eps``, 1e-8, or if ``weight_decay`` is set. With ``AdamW`` and ``weight_decay`` it cancels.
+# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. It matters in Adam
+# too if you clip the gradients, if they are as small as ``eps``, 1e-8, or with ``weight_decay`` (not of ``AdamW``).
 
 # %%
 # What people get wrong

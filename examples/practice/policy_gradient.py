@@ -317,7 +317,7 @@ assert (_whole - _kl).abs().min() > 0.1
 # :ref:`The loss is about 0, and the policy still learns <sphx_glr_gallery_practice_preference_and_policy_losses.py>`.
 #
 # Both losses need actions of the current policy. After a step of the optimizer, the same actions come from an older one. Then
-# keep the log-probabilities from the draw, detached, and use the ratio. PPO also clips it.
+# keep the log-probabilities from the draw, detached, and use the ratio.
 
 old_policy = Categorical(logits=torch.tensor([1.0, 0.0, 0.0]))
 action = old_policy.sample((100_000,))
@@ -439,9 +439,9 @@ logits.grad = None
 # %%
 # With this loss, the value is too high by half of the policy's entropy. At the same value, the gradient of the actor is the
 # same both ways, unless it shares layers with the critic, so nothing looks wrong there (`encode-attend-navigate#2
-# <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). Detach only in the actor's loss: the critic's loss
-# needs the gradient. A reward from a network in training needs ``detach`` as well (`visdial-rl#13
-# <https://github.com/batra-mlp-lab/visdial-rl/issues/13>`__).
+# <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). Detach only in the actor's loss: the critic's
+# loss needs the gradient of its value, though not of :ref:`the value of the next state
+# <sphx_glr_gallery_modules_ema_and_stop_gradient.py>`.
 
 # %%
 # **The shapes differ.** The ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
