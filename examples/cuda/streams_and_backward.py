@@ -472,7 +472,7 @@ if _has_switch:
 
 # %%
 # The gradient is right, but the streams may wait too often. So delete the old graph before the step, or make it in the same
-# stream.
+# stream. ``torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)`` turns the warning off.
 #
 # See also
 # --------

@@ -154,7 +154,7 @@ assert arrived.as_strided((12,), (1,)).tolist() == list(range(12))
 # ``.grad`` takes the strides of a parameter that is *dense*: its elements fill a piece of memory, each in its own cell. A slice
 # has gaps, and an expanded tensor has several elements in one cell. For those two, ``.grad`` is stored row by row. The weight
 # of a convolution converted to ``channels_last`` is dense. Its gradient follows the weight, although the images are in the
-# default layout.
+# default layout. With ``enforce_grad_layout_policy(False)``, ``.grad`` keeps the strides that arrive.
 
 gaps = torch.zeros(3, 8)[:, ::2].requires_grad_()
 (gaps * factors).sum().backward()
@@ -167,8 +167,14 @@ conv = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
 conv(torch.ones(2, 3, 8, 8)).sum().backward()
 print("conv.weight", conv.weight.stride(), "  .grad", conv.weight.grad.stride())
 
+free = torch.zeros(4, 3).t().requires_grad_()
+with torch.autograd.enforce_grad_layout_policy(False):
+    (free * factors).sum().backward()
+print("no policy  ", free.stride(), "  .grad", free.grad.stride())
+
 # sphinx_gallery_start_ignore
 assert gaps.grad.stride() == expanded.grad.stride() == (4, 1)
+assert free.stride() == (1, 3) and free.grad.stride() == (4, 1)
 assert conv.weight.grad.stride() == conv.weight.stride() == (27, 1, 9, 3)
 single = torch.zeros(3, 1).t().requires_grad_()
 (single * 2).sum().backward()
@@ -524,5 +530,4 @@ assert _small.grad.tolist() == [[4], [4], [4]]
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: backward adds, and ``zero_grad``.
 # - :doc:`Shape operations </reference/shapes>`: which operations share memory, and the strides of their results.
 # - In PyTorch's reference: `Default gradient layouts
-#   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__; ``enforce_grad_layout_policy(False)`` lets
-#   ``.grad`` keep the strides that arrive.
+#   <https://docs.pytorch.org/docs/stable/autograd.html#default-gradient-layouts>`__.

@@ -251,7 +251,7 @@ assert len(_calls) == 1
 # *pre*-hook.
 #
 # To wait for the gradients of several tensors, use ``torch.autograd.graph.register_multi_grad_hook``. The ``backward()`` below
-# calls your function once, with all gradients:
+# calls your function once, with all gradients. With ``mode="any"``, it is called once with the first gradient that arrives:
 
 hidden = model[0](images)
 output = model[2](torch.relu(hidden))
@@ -263,6 +263,15 @@ def compare(gradients):
 
 torch.autograd.graph.register_multi_grad_hook((hidden, output), compare)
 output.sum().backward()
+
+hidden = model[0](images)
+output = model[2](torch.relu(hidden))
+first = []
+torch.autograd.graph.register_multi_grad_hook(
+    (hidden, output), first.append, mode="any"
+)
+output.sum().backward()
+print("mode='any':", len(first), "call, shape", tuple(first[0].shape))
 
 # sphinx_gallery_start_ignore
 _one, _two, _calls = (
@@ -277,6 +286,7 @@ assert len(_calls) == 2 and all(gradient is not None for gradient in _calls[0])
 assert _calls[1][0] is not None and _calls[1][1] is None
 (4 * torch.ones(2, requires_grad=True)).sum().backward()
 assert len(_calls) == 2  # this backward reaches neither of the two
+assert len(first) == 1 and first[0].shape == output.shape != hidden.shape
 from functools import partial
 
 for _module in (nn.Identity(), nn.Dropout().eval(), nn.ReLU()):

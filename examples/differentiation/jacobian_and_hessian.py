@@ -20,7 +20,7 @@ from functools import partial
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.autograd.functional import jacobian
+from torch.autograd.functional import jacobian, vhp
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
 
 
@@ -143,6 +143,9 @@ def count_backward_passes(way):
 ways = {
     "jacobian": jacobian,
     "jacobian, vectorize=True": partial(jacobian, vectorize=True),
+    "jacobian, forward mode": partial(
+        jacobian, vectorize=True, strategy="forward-mode"
+    ),
     "jacrev": lambda f, x: jacrev(f)(x),
     "jacrev, chunk_size=8": lambda f, x: jacrev(f, chunk_size=8)(x),
     "jacfwd": lambda f, x: jacfwd(f)(x),
@@ -152,7 +155,7 @@ for name, way in ways.items():
     print(f"{name:<25} {count_backward_passes(way):>2}")
 
 # sphinx_gallery_start_ignore
-assert [count_backward_passes(way) for way in ways.values()] == [32, 1, 1, 4, 0]
+assert [count_backward_passes(way) for way in ways.values()] == [32, 1, 0, 1, 4, 0]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -290,8 +293,8 @@ assert grad(rosenbrock)(_p).norm() > 10
 # million. It is the derivative of the gradient along that vector, so ``hvp`` below is the ``jvp`` of ``grad``. (``hvp`` and
 # ``hessian`` raise an error on fused attention, which has no forward mode.)
 #
-# On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use
-# ``vjp(grad(f), x)[1](v)[0]``, which is the same product for a symmetric Hessian.
+# On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use PyTorch's ``vhp``, which
+# runs backward twice. It is the same product for a symmetric Hessian, and returns ``f(x)``, too.
 
 
 def chain(x):
@@ -306,6 +309,7 @@ x, v = torch.randn(2, 100, dtype=torch.float64)
 H = hessian(chain)(x)
 print("entries of H:", H.numel(), "  of Hv:", hvp(chain, x, v).numel())
 assert torch.allclose(hvp(chain, x, v), H @ v)
+assert torch.allclose(vhp(chain, x, v)[1], H @ v)
 
 # sphinx_gallery_start_ignore
 _failed, _q = 0, torch.randn(1, 1, 2, 2)
@@ -321,7 +325,7 @@ for _loss in (F.mse_loss, F.huber_loss):
     def _f(y, loss=_loss):
         return loss(y, _t)
 
-    assert torch.allclose(vjp(grad(_f), _y)[1](_v)[0], hessian(_f)(_y) @ _v)
+    assert torch.allclose(vhp(_f, _y, _v)[1], hessian(_f)(_y) @ _v)
     _failed = False
     try:
         hvp(_f, _y, _v)
@@ -526,6 +530,27 @@ _gradients = []
 for _J in (jacobian(torch.tanh, x, create_graph=True), jacrev(torch.tanh)(x)):
     _gradients += torch.autograd.grad(_J.square().sum(), x)
 assert torch.allclose(*_gradients) and _gradients[0].abs().sum() > 0
+# sphinx_gallery_end_ignore
+
+# %%
+# **A Jacobian of zeros.** A ``detach()`` inside the function cuts the graph, so the Jacobian is 0, without a message. The older
+# ``jacobian`` can tell you, with ``strict=True``:
+
+
+def cut(x):
+    return x.detach() ** 2
+
+
+print("jacrev:  ", jacrev(cut)(batch[0]).count_nonzero().item(), "numbers are not 0")
+try:
+    jacobian(cut, batch[0], strict=True)
+except RuntimeError as error:
+    message = str(error)
+    print("jacobian:", message.partition(". ")[0])
+
+# sphinx_gallery_start_ignore
+assert not jacrev(cut)(batch[0]).any() and not jacobian(cut, batch[0]).any()
+assert "does not require gradients" in message
 # sphinx_gallery_end_ignore
 
 # %%

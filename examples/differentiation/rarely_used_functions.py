@@ -8,6 +8,7 @@ Rarely used functions of autograd and checkpoint, each in a few lines
    single: gradient with respect to a tensor that is gone
    single: GradientEdge and get_gradient_edge
    single: checkpoint the layers of an nn.Sequential
+   single: AccumulateGrad node that was poisoned by swap_tensors
 
 .. in-short::
 
@@ -332,12 +333,12 @@ assert _still_open == [True] * 3
 # %%
 # ``functional.vjp``, ``hvp`` and ``vhp``: the older interface
 # ------------------------------------------------------------
-# ``vjp`` multiplies a vector with the Jacobian, ``hvp`` and ``vhp`` multiply it with the Hessian. Each returns the function's
-# value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. ``vhp`` runs backward
-# twice, and ``hvp`` three times. In new code use :ref:`torch.func
+# ``vjp`` and ``jvp`` multiply a vector with the Jacobian, ``hvp`` and ``vhp`` multiply it with the Hessian. Each returns the
+# function's value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. ``vhp``
+# runs backward twice, and ``hvp`` three times. In new code use :ref:`torch.func
 # <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
 
-from torch.autograd.functional import hvp, vhp, vjp
+from torch.autograd.functional import hessian, hvp, jvp, vhp, vjp
 
 
 def f(x):
@@ -346,12 +347,20 @@ def f(x):
 
 point, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])
 print("vjp", vjp(torch.sin, point, v)[1])
+print("jvp", jvp(torch.sin, point, v)[1])
 print("vhp", vhp(f, point, v)[1])
 print("hvp", hvp(f, point, v)[1])
+print(hessian(f, point, vectorize=True, outer_jacobian_strategy="forward-mode"))
 assert torch.equal(vhp(f, point, v)[1], hvp(f, point, v)[1])
 
 # sphinx_gallery_start_ignore
 assert torch.equal(hvp(f, point, v)[1], torch.tensor([6.0, 1.0]))
+_H = torch.tensor([[6.0, 1.0], [1.0, 12.0]])
+_forward = {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}
+assert torch.equal(hessian(f, point, **_forward), _H)
+assert hessian(f, point, **_forward).requires_grad
+assert not hessian(f, point, vectorize=True).requires_grad
+assert torch.equal(jvp(torch.sin, point, v)[1], vjp(torch.sin, point, v)[1])
 assert torch.allclose(vjp(torch.sin, point, v)[1], point.cos() * v)
 from unittest import mock
 
@@ -364,6 +373,9 @@ for _product, _times in ((vhp, 2), (hvp, 3)):
         _product(f, point, v)
     assert _grads.call_count == _times
 # sphinx_gallery_end_ignore
+
+# %%
+# With this strategy the Hessian keeps a graph, as its ``grad_fn`` shows. If you store it, call ``detach()``.
 
 # %%
 # ``checkpoint_sequential``: checkpoint an ``nn.Sequential`` in pieces
@@ -475,10 +487,64 @@ assert torch.allclose(*_grads)
 # ``backward()`` once, without a group.
 
 # %%
+# ``swap_tensors``: new content for a parameter that others hold
+# --------------------------------------------------------------
+# You want a parameter of a different type, but the optimizer holds the old one. ``swap_tensors`` exchanges everything in two
+# tensors: type, numbers, ``.grad``, and hooks. Both Python objects stay what they are, so the optimizer gets the new content:
+
+w = nn.Parameter(torch.zeros(2))
+optimizer = torch.optim.SGD([w], lr=0.1)
+loss = (2 * w).sum()
+
+torch.utils.swap_tensors(w, nn.Parameter(torch.ones(2, dtype=torch.float64)))
+print(optimizer.param_groups[0]["params"])
+
+try:
+    loss.backward()
+except RuntimeError as error:
+    message = str(error)
+    print("RuntimeError:", message.split(" this can")[0])
+
+# sphinx_gallery_start_ignore
+assert optimizer.param_groups[0]["params"][0] is w and w.dtype == torch.float64
+assert "AccumulateGrad node that was poisoned by swap_tensors" in message
+_w, _new = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.ones(2))
+_w.register_hook(lambda gradient: 10 * gradient)
+_w.sum().backward()
+torch.utils.swap_tensors(_w, _new)
+assert _w.grad is None and _new.grad.tolist() == [10, 10]
+_w.sum().backward()
+_new.sum().backward()
+assert _w.grad.tolist() == [1, 1] and _new.grad.tolist() == [20, 20]
+_loss, _refused = (_w * _w).sum(), []
+try:
+    torch.utils.swap_tensors(_w, _new)  # the product has saved _w
+except RuntimeError as error:
+    _refused.append("Expected use_count of t1 to be 1 or 2" in str(error))
+_loss.backward()
+torch.utils.swap_tensors(_w, _new)  # after backward
+assert _refused == [True]
+torch.__future__.set_swap_module_params_on_conversion(True)
+_layer = nn.Linear(2, 2, bias=False)
+_loss = _layer(torch.ones(1, 2)).sum()
+_layer.double()
+try:
+    _loss.backward()
+except RuntimeError as error:
+    _refused.append("poisoned by swap_tensors" in str(error))
+torch.__future__.set_swap_module_params_on_conversion(False)
+assert _refused == [True] * 2
+# sphinx_gallery_end_ignore
+
+# %%
+# So swap before the forward pass, or after backward. After ``torch.__future__.set_swap_module_params_on_conversion(True)``,
+# ``module.to()`` swaps, too.
+
+# %%
 # What people get wrong
 # ---------------------
-# **Calling it before the operation.** Call it after the operation that saves the tensor, and before backward. An
-# operation after the call saves the new version, so backward compares equal numbers.
+# **Calling** ``increment_version`` **before the operation.** Call it after the operation that saves the tensor, and before
+# backward. An operation after the call saves the new version, so backward compares equal numbers.
 
 x = torch.tensor(1.0, requires_grad=True)
 y = 1 * x

@@ -245,6 +245,22 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 
 # %%
 # ``inputs=[x[0]]`` names a new tensor, which gets no gradient, and you get no error.
+#
+# ``torch.autograd.grad`` takes a dict, too, such as ``dict(model.named_parameters())``, and returns a dict. And
+# ``torch.autograd.backward`` takes several results at once, with ``None`` for a result with one entry:
+
+print(torch.autograd.grad((W @ x).sum(), {"W": W, "x": x}))
+
+x.grad = None
+torch.autograd.backward([f(x), x.sum()], [torch.tensor([1.0, 10.0, 100.0]), None])
+print("x.grad:", x.grad)
+
+# sphinx_gallery_start_ignore
+assert x.grad.tolist() == [44, 603]
+_named = torch.autograd.grad((W @ x).sum(), {"W": W, "x": x})
+assert _named["W"].tolist() == [[2, 3]] * 2 and _named["x"].tolist() == [1, 3]
+x.grad = None
+# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong

@@ -358,6 +358,29 @@ assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
+# What the copy of a leaf has
+# ---------------------------
+# A plain tensor takes its ``.grad`` along. A parameter does not, so ``copy.deepcopy(model)`` has no gradients:
+
+for leaf in (torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(2))):
+    leaf.register_hook(lambda gradient: 10 * gradient)
+    leaf.sum().backward()
+    twin = copy.deepcopy(leaf)
+    print(f"{type(leaf).__name__:<9} {leaf.grad}, copy: {twin.grad}")
+
+    # sphinx_gallery_start_ignore
+    assert leaf.grad.tolist() == [10, 10]
+    assert (twin.grad is None) == isinstance(leaf, nn.Parameter)
+    assert twin.grad is None or torch.equal(twin.grad, leaf.grad)
+    twin.grad = None
+    twin.sum().backward()
+    assert twin.grad.tolist() == [1, 1]
+# sphinx_gallery_end_ignore
+
+# %%
+# Neither copy has the hook.
+
+# %%
 # Messages that are close to this one
 # -----------------------------------
 # A computed tensor cannot be sent to another process either:

@@ -339,6 +339,90 @@ tabulate_calls(Sigmoid, WrongSigmoid, LastTooLarge)
 # too small to see, and the direction is the same each time. So test corner cases with small inputs and the full check.
 
 # %%
+# Options: what the default does not test
+# ---------------------------------------
+# ``Sigmoid`` and ``SkipsZeros`` pass by default, but fail in forward mode or under ``vmap``. The other two are good enough for
+# training, and fail by default:
+
+from torch.autograd.gradcheck import GradcheckError
+
+
+class SkipsZeros(Sigmoid):  # a branch on numbers: fails under vmap
+    @staticmethod
+    def backward(ctx, grad_output):
+        return Sigmoid.backward(ctx, grad_output) if grad_output.any() else grad_output
+
+
+class NeedsGradient(Sigmoid):  # fails if grad_output is None
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(output)
+
+
+class Unsteady(Sigmoid):  # two runs differ a little
+    @staticmethod
+    def backward(ctx, grad_output):
+        noise = 1e-10 * torch.rand((), dtype=grad_output.dtype)
+        return Sigmoid.backward(ctx, grad_output) * (1 + noise)
+
+
+def outcome(function, **options):
+    try:
+        gradcheck(function, x, **options)
+    except (GradcheckError, NotImplementedError, TypeError) as error:
+        return type(error).__name__
+    return "passed"
+
+
+for cls, options in (
+    (SkipsZeros, {"check_batched_grad": True}),
+    (Sigmoid, {"check_forward_ad": True}),
+    (NeedsGradient, {"check_undefined_grad": False}),
+    (Unsteady, {"nondet_tol": 1e-6}),
+):
+    by_default, with_option = outcome(cls.apply), outcome(cls.apply, **options)
+    print(f"{cls.__name__:<13} {by_default:<14} {options} {with_option}")
+
+# sphinx_gallery_start_ignore
+assert outcome(SkipsZeros.apply) == outcome(Sigmoid.apply) == "passed"
+assert outcome(SkipsZeros.apply, check_batched_grad=True) == "GradcheckError"
+assert outcome(Sigmoid.apply, check_forward_ad=True) == "NotImplementedError"
+assert outcome(NeedsGradient.apply) == "TypeError"
+assert outcome(NeedsGradient.apply, check_undefined_grad=False) == "passed"
+assert outcome(Unsteady.apply) == "GradcheckError"
+assert outcome(Unsteady.apply, nondet_tol=1e-6) == "passed"
+_escaped = []
+for _cls, _options in ((NeedsGradient, {}), (Sigmoid, {"check_forward_ad": True})):
+    try:
+        gradcheck(_cls.apply, x, raise_exception=False, **_options)
+    except (TypeError, NotImplementedError) as error:
+        _escaped.append(type(error))
+assert _escaped == [TypeError, NotImplementedError]
+assert not gradcheck(
+    SkipsZeros.apply, x, check_batched_grad=True, raise_exception=False
+)
+_raised = []
+for _make in (
+    lambda f: torch.autograd.functional.jacobian(f, x, vectorize=True),
+    lambda f: torch.autograd.grad(
+        f(x), x, torch.eye(2).double(), is_grads_batched=True
+    ),
+):
+    _make(Sigmoid.apply)
+    try:
+        _make(SkipsZeros.apply)
+    except RuntimeError as error:
+        _raised.append("Batching rule not implemented" in str(error))
+assert _raised == [True] * 2
+# sphinx_gallery_end_ignore
+
+# %%
+# ``check_batched_grad`` runs ``backward`` under ``vmap``, as ``is_grads_batched=True`` does. ``check_forward_ad`` tests
+# :ref:`forward mode <sphx_glr_gallery_functions_functions_and_transforms.py>`. ``raise_exception=False`` returns ``False`` only
+# for a ``GradcheckError``. Errors of your own code, such as this ``TypeError``, are still raised.
+
+# %%
 # What people get wrong
 # ---------------------
 # **float32 inputs.** The right Function fails, after a warning:

@@ -30,6 +30,7 @@ from torch.utils.checkpoint import (
     CheckpointError,
     checkpoint,
     set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
 )
 
 
@@ -506,9 +507,37 @@ def shifted(net, x):
 history, _ = trace_memory(shifted)
 print(f"{count_flops(shifted):.0f} x forward, peak {max(history):.0f} MiB")
 
+with set_checkpoint_early_stop(False):
+    print(f"without the early stop: {count_flops(shifted):.1f} x forward")
+
 # sphinx_gallery_start_ignore
 assert count_flops(shifted) == count_flops(plain) and round(max(history)) == 10
+with set_checkpoint_early_stop(False):
+    assert count_flops(shifted) == 3 + 7 / 8
+
+
+def _runs_of_the_end(inside, **options):
+    ran = []
+
+    def block(x):
+        y = x.sin()
+        ran.append(1)
+        return y + 1
+
+    x = torch.ones(3, requires_grad=True)
+    with set_checkpoint_early_stop(inside != "forward"):
+        y = checkpoint(block, x, use_reentrant=False, **options)
+    with set_checkpoint_early_stop(inside != "backward"):
+        y.sum().backward()
+    return len(ran)
+
+
+assert [_runs_of_the_end(_where) for _where in ("forward", "backward")] == [2, 1]
 # sphinx_gallery_end_ignore
+
+# %%
+# If the end of a block has to run again, for a hook or a counter, put ``with set_checkpoint_early_stop(False):`` around the
+# *forward* pass. Around ``backward()`` it does nothing.
 
 # %%
 # See also

@@ -674,6 +674,20 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.autocast("cuda")``.
 
 # %%
+# **Asking autocast whether there is a GPU.** ``is_autocast_available`` knows kinds of devices, not your machine. No machine has
+# both a CUDA and an MPS device:
+
+kinds = ("cpu", "cuda", "mps", "meta")
+print({kind: torch.amp.is_autocast_available(kind) for kind in kinds})
+
+# sphinx_gallery_start_ignore
+assert [torch.amp.is_autocast_available(kind) for kind in kinds] == [True] * 3 + [False]
+# sphinx_gallery_end_ignore
+
+# %%
+# So ask ``torch.cuda.is_available()``.
+
+# %%
 # Exercise
 # --------
 # A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0. Where does it

@@ -138,7 +138,8 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 # again, with the old parameters. The gradient is then wrong, without an error.
 #
 # For what you leave out, the module uses its own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own
-# running mean.
+# running mean. With ``strict=True`` it raises an error. Of tied weights, you pass one. ``tie_weights=False`` replaces only that
+# one name, and the other layer keeps the weight of the module.
 
 # sphinx_gallery_start_ignore
 from torch.utils.checkpoint import checkpoint
@@ -202,8 +203,23 @@ result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
 print(f"with the weight 5: {result.item()}")
 print(f"the weight of the module: {model.weight.item()}")
 
+try:
+    functional_call(model, {}, (x,), strict=True)
+except RuntimeError as error:
+    message = str(error)
+    print(message.splitlines()[-1].strip())
+
+tied = nn.Sequential(OneWeight(), OneWeight())
+tied[1].weight = tied[0].weight
+for tie in (True, False):
+    result = functional_call(tied, {"0.weight": 3 * x}, (x,), tie_weights=tie)
+    print(f"tie_weights={tie}: {result.item()}")
+
 # sphinx_gallery_start_ignore
-assert result == 5 and model.weight == 1 and model(x) == 1
+assert "Missing key(s): 'weight'" in message and result == 3
+assert functional_call(tied, {"0.weight": 3 * x}, (x,)) == 9
+assert functional_call(model, {"weight": torch.tensor(5.0)}, (x,)) == 5
+assert model.weight == 1 and model(x) == 1
 assert torch.equal(functional_call(model, new, x), functional_call(model, new, (x,)))
 # sphinx_gallery_end_ignore
 

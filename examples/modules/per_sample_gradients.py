@@ -468,11 +468,14 @@ nets = {
     "group norm": conv_net(nn.GroupNorm(2, 4)),
     "batch norm, eval()": conv_net(nn.BatchNorm2d(4)).eval(),
     "track_running_stats=False": conv_net(nn.BatchNorm2d(4, track_running_stats=False)),
+    "replace_all_...": torch.func.replace_all_batch_norm_modules_(
+        conv_net(nn.BatchNorm2d(4))
+    ),
 }
 # sphinx_gallery_start_ignore
 assert tabulate_distances(nets).iloc[:2, 0].tolist() == ["0%", "0%"]
 assert distance(nets["track_running_stats=False"]) > 0.1
-_net = torch.func.replace_all_batch_norm_modules_(conv_net(nn.BatchNorm2d(4)))
+_net = nets["replace_all_..."]
 assert distance(_net) > 0.1
 _alone, _batch = nets["track_running_stats=False"](images[:1]), _net(images)[:1]
 assert not torch.allclose(_alone, _batch, atol=1e-2)

@@ -88,6 +88,16 @@ assert _t.permute(2, 0, 1)[3, 1, 2] == _t[1, 2, 3]
 # So to exchange dimensions use ``permute``, ``transpose`` or ``movedim``. To merge or split them use ``reshape``. For example,
 # if you have ``(batch, time, size)`` and want time first, ``x.reshape(time, batch, size)`` mixes the sequences.
 #
+# ``torch.func.rearrange`` does both, with a name for each dimension, as the library *einops*:
+
+rows = torch.func.rearrange(image, "height width color -> color (height width)")
+print(tuple(rows.shape), torch.equal(rows, right.reshape(3, 48 * 64)))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(rows, right.reshape(3, 48 * 64))
+# sphinx_gallery_end_ignore
+
+# %%
 # The way back from ``permute`` is the inverse permutation, which ``argsort`` gives:
 
 order = (2, 0, 1)

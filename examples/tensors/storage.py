@@ -106,9 +106,11 @@ last = x[2:, 3:]
 for tensor in (x, last, last.clone()):
     storage = tensor.untyped_storage()
     print(tensor.nbytes, "of", storage.nbytes(), "offset", tensor.storage_offset())
+print("same place, shape, strides:", x.is_set_to(x.detach()), x.is_set_to(x.view(24)))
 
 # sphinx_gallery_start_ignore
 assert last.data_ptr() - x.data_ptr() == last.storage_offset() * 4 == 60
+assert x.is_set_to(x.detach()) and not x.is_set_to(x.view(24))
 assert last.nbytes == 24 and last.untyped_storage().nbytes() == 96
 assert last.clone().untyped_storage().nbytes() == 24
 # sphinx_gallery_end_ignore
