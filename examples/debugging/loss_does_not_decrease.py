@@ -430,9 +430,10 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # %%
 # It learns on the CPU, but not on MPS or CUDA
 # --------------------------------------------
-# Then compare one step. This function copies your model and takes the same batch twice: on your device, and on the CPU in
-# ``float64``. For each parameter it prints how far the gradients are apart, relative to the gradient. What rounding does is
-# usually below the ``limit``, which is 0.001 in ``float32``, and 0.4 in ``bfloat16``. Set dropout to 0 first.
+# Then compare one step of the untrained model. This function takes the same batch twice: on your device, and on the CPU in
+# ``float64``. For each parameter it prints how far the gradients are apart, relative to the gradient. Rounding usually stays
+# below the ``limit``: 0.001 in ``float32``, 0.4 in ``bfloat16``. First set dropout to 0, and give tensors that
+# ``forward`` makes the dtype of the weights.
 
 from copy import deepcopy
 
@@ -461,7 +462,7 @@ def compare_with_cpu(model, x, target, dtype=torch.float32):
 
 
 # %%
-# To have something to find, the second model breaks one gradient, except in ``float64``. Of 16 samples, 15 get a gradient of 0:
+# The second model breaks one gradient, except in ``float64``. Of 16 samples, 15 get 0:
 
 
 class Faulty(nn.Module):
@@ -510,12 +511,20 @@ with contextlib.redirect_stdout(io.StringIO()):
             _net = nn.Sequential(*_norm, *_more, nn.Linear(64, 5))
             assert not compare_with_cpu(_net, inputs[:64], labels[:64], _kind)
     assert not compare_with_cpu(_half, x, target)
+    _block = nn.TransformerEncoderLayer(20, 4, dropout=0.0, batch_first=True)
+    _faulty = Faulty()
+    _block.activation = lambda h: F.relu(_faulty(h))
+    _block = nn.Sequential(_block, nn.Linear(20, 5))
+    _listed = compare_with_cpu(_block, inputs[:64], labels[:64])
+# the order of the list is not that of forward: the fault is after linear1
+assert _listed[-1] == "0.norm1.bias" and "0.linear1.weight" in _listed
+assert "0.linear2.weight" not in _listed
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient is wrong from the faulty operation back to the input, so look between the last parameter that is wrong and the
-# next one. If a single weight is wrong, look at its own product. Take your real batch, and then one of another size: some
-# faults need large tensors, or a step of another size before. These were reported for MPS, where the loss was right each time:
+# The gradient is wrong from the faulty operation back to the input. So, in the order of ``forward``, look between the last
+# wrong parameter and the next one. If a single weight is wrong, look at its layer. Take your real batch, then one of another
+# size: some faults need large tensors, or a different size before. These were reported for MPS. The loss was right:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -523,7 +532,7 @@ with contextlib.redirect_stdout(io.StringIO()):
 #
 #    * - what was wrong
 #      - reported with
-#      - in September 2026
+#      - state in September 2026
 #    * - A product with an expanded gradient, as after ``y.sum()``: 15 of 16 rows were 0 (`#180201
 #        <https://github.com/pytorch/pytorch/issues/180201>`__).
 #      - 2.11, macOS 26.3
@@ -538,11 +547,12 @@ with contextlib.redirect_stdout(io.StringIO()):
 #      - open
 #    * - ``BatchNorm2d`` with ``channels_last`` (`#175189 <https://github.com/pytorch/pytorch/issues/175189>`__).
 #      - February 2026
-#      - open; call ``.contiguous()`` before it
+#      - `fixed <https://github.com/pytorch/pytorch/pull/188371>`__ by July; until then, ``.contiguous()`` before it
 #
-# For a wrong matrix product, try ``PYTORCH_MPS_PREFER_METAL=1``, which takes other kernels for some of them.
-# ``PYTORCH_ENABLE_MPS_FALLBACK=1`` only computes on the CPU what MPS lacks. MPS has no ``float64``, so ``gradcheck`` needs the
-# CPU. On CUDA, first turn off :ref:`TF32 <sphx_glr_gallery_cuda_cudnn_and_tf32.py>`, which rounds more.
+# For a wrong matrix product, try ``PYTORCH_MPS_PREFER_METAL=1``, which takes other kernels. The forward of ``nn.Linear``
+# `ignores it <https://github.com/pytorch/pytorch/issues/188728>`__. ``PYTORCH_ENABLE_MPS_FALLBACK=1`` only computes on the CPU
+# what MPS lacks. MPS has no ``float64``, so ``gradcheck`` needs the CPU. On CUDA, first turn off
+# :ref:`TF32 <sphx_glr_gallery_cuda_cudnn_and_tf32.py>`, which rounds more.
 
 # %%
 # What people get wrong
