@@ -259,17 +259,12 @@ assert len(list(_tied.to_empty(device=device).parameters())) == 2
 
 # %%
 # Load the weights after it, compute the buffers that the file does not have, and share weights again. A forgotten buffer
-# raises nothing.
-#
-# ``skip_init`` makes one layer in this way, to save the time of its first random numbers. Batch normalization then also lacks
-# its ones and zeros:
-
-torch.use_deterministic_algorithms(True)
-norm = nn.utils.skip_init(nn.BatchNorm1d, 3)
-print(norm.weight.detach(), norm.running_var)
-torch.use_deterministic_algorithms(False)
+# raises nothing. ``nn.utils.skip_init(nn.Linear, 4, 8)`` makes one layer in this state.
 
 # sphinx_gallery_start_ignore
+torch.use_deterministic_algorithms(True)
+norm = nn.utils.skip_init(nn.BatchNorm1d, 3)
+torch.use_deterministic_algorithms(False)
 assert norm.weight.isnan().all() and norm.running_var.isnan().all()
 _state = torch.get_rng_state()
 _layer = nn.utils.skip_init(nn.Linear, 3, 2)

@@ -195,7 +195,7 @@ assert torch.isclose(_loss, nn.functional.cross_entropy(_scores[mask], _labels[m
 # sphinx_gallery_end_ignore
 
 # %%
-# - **LSTM, GRU**: pack the batch, see the code below. Without that, the last state is the one after the padding.
+# - **LSTM, GRU**: pack the batch, as below. If you do not, the last state is the one after the padding.
 # - **cross_entropy**: pad labels of words with ``padding_value=-100``, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
@@ -206,14 +206,21 @@ lstm = nn.LSTM(4, 6, batch_first=True)
 embedded = nn.Embedding(10, 4)(batch)
 packed = pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
 output, (last, _) = lstm(packed)
-output, lengths = pad_packed_sequence(output, batch_first=True)
-print(output.shape, lengths, "last:", torch.equal(last[0, 0], output[0, 2]))
+width = batch.shape[1]
+output, _ = pad_packed_sequence(output, batch_first=True, total_length=width)
+print(output.shape, "last is after word 3:", torch.equal(last[-1, 0], output[0, 2]))
 
 # sphinx_gallery_start_ignore
 from torch.nn.utils.rnn import pack_sequence, unpack_sequence, unpad_sequence
 
-assert output.shape == (2, 5, 6) and lengths.tolist() == [3, 5]
-assert torch.equal(last[0, 0], output[0, 2]) and not output[0, 3:].any()
+assert output.shape == (2, 5, 6)
+_wide = nn.functional.pad(embedded, (0, 0, 0, 3))  # as padding="max_length" does
+_wide = pack_padded_sequence(_wide, lengths, batch_first=True, enforce_sorted=False)
+for _option, _expected in (({}, 5), ({"total_length": 8}, 8)):
+    _output, _ = pad_packed_sequence(lstm(_wide)[0], batch_first=True, **_option)
+    assert _output.shape == (2, _expected, 6)
+    assert torch.equal(_output[:, :5], output) and not _output[:, 5:].any()
+assert torch.equal(last[-1, 0], output[0, 2]) and not output[0, 3:].any()
 output.square().sum().backward()
 assert all(parameter.grad.any() for parameter in lstm.parameters())
 _parts = [embedded[0, :3], embedded[1]]
@@ -234,7 +241,7 @@ assert "should be a 1D CPU int64 tensor" in says(
 # sphinx_gallery_end_ignore
 
 # %%
-# ``lengths`` stays on the CPU, also when the batch is on a GPU. Without padding, ``pack_sequence`` takes the list.
+# Keep ``lengths`` on the CPU. Without ``total_length`` the output is cut to the longest sample of this batch.
 #
 # expected sequence of length 2 at dim 1 (got 1)
 # ----------------------------------------------

@@ -69,7 +69,7 @@ assert w1.grad == w3 * w2 * x == 3 and w2.grad is None and w3.grad == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w2`` gets no gradient. Its value is still a factor in the gradient of ``w1``, so backward goes through the frozen layer.
+# The value of ``w2`` is still a factor in the gradient of ``w1``, so backward goes through the frozen layer.
 
 # %%
 # Freeze a part of an embedding
@@ -140,57 +140,6 @@ nn.init.zeros_(_whole.weight)  # an optimizer may still move the old table
 assert torch.equal(_part.old, _kept) and _kept.any()
 assert _part.old.untyped_storage().nbytes() == _kept.nbytes
 assert not nn.Embedding.from_pretrained(torch.ones(3, 2)).weight.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# Weights that stay at zero: prune
-# --------------------------------
-# ``nn.utils.prune`` trains ``weight_orig`` and computes ``weight = weight_orig * weight_mask`` before each forward pass.
-# ``prune.remove`` leaves a plain weight with the zeros, which then train like the others. So call it after training:
-
-from torch.nn.utils import prune
-
-pruned, data = nn.Linear(20, 5), torch.randn(64, 20)
-prune.l1_unstructured(pruned, "weight", amount=0.5)  # the smallest half
-optimizer = torch.optim.SGD(pruned.parameters(), lr=0.1)
-
-
-def zeros_after_a_step():
-    optimizer.zero_grad()
-    pruned(data).square().sum().backward()
-    optimizer.step()
-    pruned(data)  # computes the weight again
-    return (pruned.weight == 0).sum().item()
-
-
-print("pruned: ", prune.is_pruned(pruned), " zeros", zeros_after_a_step(), "of 100")
-prune.remove(pruned, "weight")
-print("removed:", prune.is_pruned(pruned), "zeros", zeros_after_a_step(), "of 100")
-
-# sphinx_gallery_start_ignore
-assert zeros_after_a_step() == 0 and not prune.is_pruned(pruned)
-for _prune in (
-    lambda layer: prune.random_unstructured(layer, "weight", 0.5),
-    lambda layer: prune.ln_structured(layer, "weight", 0.5, n=2, dim=1),
-    lambda layer: prune.custom_from_mask(layer, "weight", torch.eye(4)),
-    lambda layer: prune.global_unstructured(
-        [(layer, "weight")], prune.L1Unstructured, amount=0.5
-    ),
-):
-    _layer = nn.Linear(4, 4, bias=False)
-    _before = _layer.weight
-    _prune(_layer)
-    assert _layer.weight_orig is _before and list(_layer.parameters()) == [_before]
-    _zeros = _layer.weight == 0
-    _optimizer = torch.optim.AdamW(_layer.parameters(), lr=0.1)
-    for _ in range(2):
-        _layer(torch.randn(8, 4)).square().sum().backward()
-        _optimizer.step()
-    assert not _layer.weight_orig.grad[_zeros].any()
-    _layer(torch.randn(8, 4))
-    assert _zeros.any() and torch.equal(_layer.weight == 0, _zeros)
-    prune.remove(_layer, "weight")
-    assert _layer.weight is _before and torch.equal(_before == 0, _zeros)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -378,8 +327,8 @@ assert first.weight.grad is middle.weight.grad is None is not last.weight.grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **An attribute in place of the method.** On a module, the assignment only makes a new attribute. Use the method, which ends in
-# an underscore:
+# **An attribute in place of the method.** On a module, the assignment makes a new attribute. Use the method with the
+# underscore:
 
 layer = nn.Linear(2, 2)
 layer.requires_grad = False
@@ -602,6 +551,71 @@ assert measure_saved(_unfrozen, x) == (64 * 256 * 4, True)
 # %%
 # You save gradients and optimizer state, because 2,048 numbers learn instead of 65,536. But ``A`` needs the input for its
 # gradient, so the graph keeps the input again.
+
+# %%
+# Weights that stay at zero: prune
+# --------------------------------
+# ``nn.utils.prune`` trains ``weight_orig``, and computes ``weight = weight_orig * weight_mask`` before each forward pass. After
+# ``prune.remove`` the zeros train too, so call it last:
+
+from torch.nn.utils import prune
+
+pruned, data = nn.Linear(20, 5), torch.randn(64, 20)
+prune.l1_unstructured(pruned, "weight", amount=0.5)  # the smallest half
+optimizer = torch.optim.SGD(pruned.parameters(), lr=0.1)
+
+
+def zeros_after_a_step():
+    optimizer.zero_grad()
+    pruned(data).square().sum().backward()
+    optimizer.step()
+    pruned(data)  # computes the weight again
+    return (pruned.weight == 0).sum().item()
+
+
+print("zeros:", zeros_after_a_step(), "of 100")
+prune.remove(pruned, "weight")
+print("after remove:", zeros_after_a_step())
+
+# sphinx_gallery_start_ignore
+import copy
+
+assert zeros_after_a_step() == 0 and not prune.is_pruned(pruned)
+for _prune in (
+    lambda layer: prune.random_unstructured(layer, "weight", 0.5),
+    lambda layer: prune.ln_structured(layer, "weight", 0.5, n=2, dim=1),
+    lambda layer: prune.custom_from_mask(layer, "weight", torch.eye(4)),
+    lambda layer: prune.global_unstructured(
+        [(layer, "weight")], prune.L1Unstructured, amount=0.5
+    ),
+):
+    _layer = nn.Linear(4, 4, bias=False)
+    _before = _layer.weight
+    _prune(_layer)
+    assert _layer.weight_orig is _before and list(_layer.parameters()) == [_before]
+    _zeros = _layer.weight == 0
+    _optimizer = torch.optim.AdamW(_layer.parameters(), lr=0.1)
+    for _ in range(2):
+        _layer(torch.randn(8, 4)).square().sum().backward()
+        _optimizer.step()
+    assert not _layer.weight_orig.grad[_zeros].any()
+    _layer(torch.randn(8, 4))
+    _raised = []
+    try:
+        copy.deepcopy(_layer)
+    except RuntimeError as error:
+        _raised.append("Only Tensors created explicitly by the user" in str(error))
+    assert _raised == [True] and "weight_orig" in _layer.state_dict()
+    with torch.no_grad():
+        _layer(torch.randn(8, 4))
+    copy.deepcopy(_layer)
+    assert _zeros.any() and torch.equal(_layer.weight == 0, _zeros)
+    prune.remove(_layer, "weight")
+    assert _layer.weight is _before and torch.equal(_before == 0, _zeros)
+# sphinx_gallery_end_ignore
+
+# %%
+# If ``copy.deepcopy`` raises *Only Tensors created explicitly*, run a forward pass under ``no_grad()`` first.
 
 # %%
 # Exercise

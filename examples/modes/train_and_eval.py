@@ -323,16 +323,14 @@ assert course[-1] < 1 and len(course) == 80
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation batch normalization is a fixed scale and shift for each channel, so for inference you can put it into the
-# convolution before it (``fuse_linear_bn_eval`` does the same for a linear layer). The new layer has its own parameters:
+# In evaluation, batch normalization is a fixed scale and shift for each channel. For inference,
+# ``nn.utils.fuse_conv_bn_eval(conv, norm)`` puts it into the convolution before it. Both must be in ``eval()``.
 
+# sphinx_gallery_start_ignore
 conv, norm = nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)
 images = torch.randn(16, 3, 10, 10)
 norm(conv(images))  # moves the statistics
 fused = nn.utils.fuse_conv_bn_eval(conv.eval(), norm.eval())
-print("same output:", torch.allclose(fused(images), norm(conv(images)), atol=1e-5))
-
-# sphinx_gallery_start_ignore
 assert torch.allclose(fused(images), norm(conv(images)), atol=1e-5)
 assert not torch.allclose(fused(images), conv(images), atol=1e-2)
 assert fused.weight is not conv.weight and fused.weight.is_leaf
@@ -349,9 +347,6 @@ except AssertionError as error:
     _refused.append(str(error))
 assert _refused == ["Fusion only for eval!"]
 # sphinx_gallery_end_ignore
-
-# %%
-# In ``train()`` it raises *Fusion only for eval!*
 
 # %%
 # eval() and no_grad() together: the fast path

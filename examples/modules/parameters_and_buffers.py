@@ -238,11 +238,11 @@ tabulate_parts(Parts())
 # :ref:`nn.Parameter(...) * 0.01 <sphx_glr_gallery_graphs_leaves_and_roots.py>`, which is an ordinary tensor.
 
 parts = Parts()
-parts.register_parameter("bias", None)
 for names in (parts._parameters, parts._buffers, parts._modules):
     print(list(names))
 
 # sphinx_gallery_start_ignore
+parts.register_parameter("bias", None)
 assert "bias" not in dict(parts.named_parameters()) and parts.bias is None
 assert "bias" not in parts.state_dict() and nn.Linear(2, 2, bias=False).bias is None
 _refused = []
@@ -265,8 +265,7 @@ assert [*_assigned._modules] == ["c"]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``register_parameter("bias", None)`` keeps the name for a parameter that may come, as ``nn.Linear(2, 2, bias=False)`` does.
-# ``parameters()`` and ``state_dict()`` skip it, and a plain tensor cannot be assigned to it.
+# ``register_parameter("bias", None)``, as in ``nn.Linear(2, 2, bias=False)``, reserves a name for a ``Parameter``.
 
 # %%
 # load_state_dict copies numbers, assign=True replaces parameters
@@ -615,8 +614,8 @@ for _kind in ("SGD", "Adam"):
 # Keep ``copy.deepcopy(layer.state_dict())``, as in :ref:`the list of silent mistakes
 # <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 #
-# ``parameters_to_vector`` copies all weights into one vector. But ``vector_to_parameters`` makes them views of the vector that
-# you pass, so training changes it. Pass ``vector.clone()``:
+# ``parameters_to_vector`` copies all parameters into one vector. But ``vector_to_parameters`` makes them views of the vector
+# that you pass, so training changes it. Pass ``vector.clone()``:
 
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 

@@ -783,8 +783,8 @@ tabulate_steps()
 # Compare with finite differences once, as above: published code has such steps (`MeLU#9
 # <https://github.com/hoyeoplee/MeLU/issues/9>`__).
 #
-# With ``differentiable=True`` an optimizer records its step. Give it a computed copy, and the inner loss a clone of the copy,
-# because ``step()`` writes into it:
+# With ``differentiable=True`` an optimizer records its step. It writes in place: give it a computed copy, and the inner loss a
+# clone:
 
 
 def slope_through_optimizer(**options):
@@ -831,6 +831,10 @@ for _make in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
     assert _is_right(_make, 1) and _is_right(_make, 3)
 for _steps in (1, 3):
     assert not _is_right(torch.optim.SGD, _steps, momentum=0.9)
+for _make in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW):
+    _w = torch.tensor([1.0, 0.0], requires_grad=True)  # the gradient of 0**3 is 0
+    (_slope,) = torch.autograd.grad(_outer_of(_make, _w, 1), _w)
+    assert _slope.isnan().tolist() == [False, _make is not torch.optim.SGD]
 _refused = []
 try:
     _w = torch.ones(2, requires_grad=True)
@@ -841,7 +845,8 @@ assert _refused == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# With momentum, ``SGD`` detaches its first gradient, so the slope is wrong, with no error. ``Adam`` and ``AdamW`` are right.
+# With momentum, ``SGD`` detaches its first gradient, so the slope is wrong. ``Adam`` gives ``nan`` if a gradient is 0
+# (dead ReLU).
 #
 # **A wrong name is ignored.** ``weights`` is a misspelled ``weight``, and by default the call runs with the old weight. So
 # pass ``strict=True``. It also wants each buffer: for a model with buffers pass both, ``(weights, buffers)``.

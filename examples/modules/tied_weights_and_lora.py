@@ -8,7 +8,7 @@ Weight tying, parametrize and LoRA from scratch
    single: weight.data = other.weight.data, two parameters in one memory
    single: load_state_dict(assign=True) or to_empty breaks tied weights
    single: weight_norm, spectral_norm, orthogonal: layer.weight.grad is None
-   single: remove_parametrizations, is_parametrized, remove weight_norm
+   single: remove_parametrizations, remove weight_norm
    single: nn.init has no effect after weight_norm
    single: LoRA from scratch, rank, alpha, merge the weights
    single: the gradient of lora_A is zero
@@ -230,9 +230,8 @@ assert torch.equal(layer.weight, _before) and (_before - 2).abs().max() < 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# ``weight_norm`` makes two new parameters, and an optimizer that was made before does not train them. The same goes for the
-# weight that ``remove_parametrizations`` makes of the two. With one ``original``, as in ``orthogonal``, it is the same
-# ``Parameter`` all the time:
+# ``weight_norm`` makes two new parameters, and ``remove_parametrizations`` turns them into a third. An older optimizer does
+# not train them. ``orthogonal`` keeps the one ``Parameter``:
 
 from torch.nn.utils.parametrizations import orthogonal
 
@@ -240,10 +239,9 @@ rotation = nn.Linear(3, 3, bias=False)
 weight = rotation.weight
 orthogonal(rotation)
 w = rotation.weight
-print("orthogonal:", torch.allclose(w @ w.T, torch.eye(3), atol=1e-6), type(rotation))
+print("orthogonal:", torch.allclose(w @ w.T, torch.eye(3), atol=1e-6))
 
 parametrize.remove_parametrizations(rotation, "weight")
-print("parametrized:", parametrize.is_parametrized(rotation))
 print("the same Parameter as before:", rotation.weight is weight)
 
 # sphinx_gallery_start_ignore

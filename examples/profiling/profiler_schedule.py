@@ -322,7 +322,7 @@ del row
 # %%
 # Your own schedule: ProfilerAction
 # ---------------------------------
-# A schedule is a function of the step number. This one records the steps 3 and 7, such as those with a long batch:
+# A schedule is a function of the step number, which begins at 0. This one records the steps 3 and 7:
 
 from torch.profiler import ProfilerAction
 

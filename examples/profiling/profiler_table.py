@@ -434,8 +434,8 @@ for _view in (lambda t: t.t(), lambda t: t.expand(2, 3, 4), lambda t: t[0]):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Taking with_flops for the cost of a step.** It adds a column of FLOPs, which has matrix products and the forward of a
-# convolution, but not its backward. ``FlopCounterMode`` counts both:
+# **Taking with_flops for the cost of a step.** Its column has matrix products, ``add``, ``mul`` and ``conv2d``. It lacks the
+# backward of convolutions, and ``conv1d``. ``FlopCounterMode`` counts these:
 
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -451,6 +451,17 @@ print("FlopCounterMode:", counter.get_total_flops(), "in total")
 # sphinx_gallery_start_ignore
 _forward = 2 * 16 * 8 * 3 * 3 * 8 * 8  # multiply and add, for each output
 assert counted == {"aten::conv2d": _forward}
+for _name in ("conv1d", "conv2d", "conv3d"):
+    _conv = {1: nn.Conv1d, 2: nn.Conv2d, 3: nn.Conv3d}[int(_name[4])](3, 4, 3)
+    _x = torch.ones(1, 3, *[5] * int(_name[4]), requires_grad=True)
+    with profile(activities=[ProfilerActivity.CPU], with_flops=True) as _prof:
+        (_conv(_x) * 2).sum().backward()
+    with FlopCounterMode(display=False) as _counter:
+        _conv(_x).sum().backward()
+    _counted = {row.key for row in _prof.key_averages() if row.flops}
+    assert ("aten::conv2d" in _counted) == (_name == "conv2d")
+    assert _counted <= {"aten::conv2d", "aten::mul"} and "aten::mul" in _counted
+    assert _counter.get_total_flops() > 0
 assert counter.get_total_flops() == 3 * _forward  # image.grad and weight.grad
 with profile(activities=[ProfilerActivity.CPU], with_flops=True) as _prof:
     nn.Linear(8, 4)(image[0, 0, :, :8]).sum().backward()
@@ -496,8 +507,7 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 #
 # **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
 # ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
-# ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: the default is ``supported_activities()``, which has
-# both where CUDA is available.
+# ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
 #
 # .. torch-changed:: 2.14
 #    :probe: refuses: torch.autograd.profiler.profile(use_cuda=True)

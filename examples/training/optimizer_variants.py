@@ -368,15 +368,14 @@ except RuntimeError as error:
 assert messages == ["`fused` and `foreach` cannot be `True` together."]
 
 # %%
-# **maximize=True and a minus.** The optimizer goes up the gradient. With ``-reward`` as the loss you are back at going down.
-# Weight decay still makes the weights smaller:
+# **maximize=True and a minus.** ``maximize=True`` already goes up. With ``-reward`` as the loss, you go down again:
 
-for sign in (1, -1):
+for name, sign in {"reward": 1, "-reward": -1}.items():
     w = torch.tensor([1.0], requires_grad=True)
-    ascent = SGD([w], lr=0.1, maximize=True)
-    (sign * -((w - 3) ** 2)).sum().backward()  # the reward is highest at 3
-    ascent.step()
-    print(f"maximize {'reward' if sign > 0 else '-reward'}: w = {w.item():.1f}")
+    reward = -((w - 3) ** 2).sum()  # highest at 3
+    (sign * reward).backward()
+    SGD([w], lr=0.1, maximize=True).step()
+    print(f"maximize {name}: w = {w.item():.1f}")
 
 # sphinx_gallery_start_ignore
 assert abs(w.item() - 0.6) < 1e-6  # away from 3
@@ -393,19 +392,29 @@ for _class in (SGD, Adam, AdamW, Adagrad, torch.optim.RMSprop):
 # sphinx_gallery_end_ignore
 
 # %%
-# **capturable=True on a CPU.** It is for :ref:`CUDA graphs <sphx_glr_gallery_cuda_cuda_graphs.py>`. Code that sets it for the
-# GPU fails in a test on the CPU, at the first step:
-
-w = torch.ones(3, requires_grad=True)
-w.grad = torch.ones(3)
-try:
-    Adam([w], capturable=True).step()
-except AssertionError as error:
-    capturable_message = str(error)
-    print("AssertionError:", capturable_message.partition(": [")[0])
+# **A run with capturable=True, continued on a CPU.** This option is for :ref:`CUDA graphs
+# <sphx_glr_gallery_cuda_cuda_graphs.py>`. Without ``fused``, ``step()`` raises *If capturable=True, params and state_steps must
+# be on supported devices*. After loading, set ``group["capturable"] = False`` in ``optimizer.param_groups``.
 
 # sphinx_gallery_start_ignore
-assert capturable_message.startswith("If capturable=True, params and state_steps must")
+for _class in (Adam, AdamW, torch.optim.RMSprop):
+    _w = torch.ones(3, requires_grad=True)
+    _w.grad, _raised = torch.ones(3), []
+    _saved = _class([_w]).state_dict()
+    _saved["param_groups"][0]["capturable"] = True  # as from a GPU
+    _optimizer = _class([_w])
+    _optimizer.load_state_dict(_saved)
+    try:
+        _optimizer.step()
+    except AssertionError as error:
+        _raised.append(str(error))
+    _message = "If capturable=True, params and state_steps must be on supported devices"
+    assert len(_raised) == 1 and _raised[0].startswith(_message)
+    for _group in _optimizer.param_groups:
+        _group["capturable"] = False
+    _optimizer.step()
+    assert (_w < 1).all()
+Adam([_w], capturable=True, fused=True).step()  # no error
 # sphinx_gallery_end_ignore
 
 # %%
