@@ -96,7 +96,7 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #    * - ``upsample_...``, at ``F.interpolate``
 #      - A mask: ``F.interpolate(mask.float(), ...).to(mask.dtype)``, with ``mode="nearest"``.
 #    * - ``nll_loss_...``, and ``'Int'``, on a GPU
-#      - The labels must be ``int64``: ``labels.long()``.
+#      - The labels: ``labels.long()``.
 #    * - ``_amp_foreach_...``, and ``'BFloat16'``, on a GPU
 #      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True`` (seen in `pytorch#127176
 #        <https://github.com/pytorch/pytorch/issues/127176>`__).
