@@ -172,8 +172,9 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. Noise for a generator needs ``z[:, :, None, None]``. A video needs ``video.flatten(0, 1)``:
-# each frame becomes a sample. A batch of gray images without channels is taken for one image. Add them:
+# Write ``conv(gray[None, None])``. Noise for a generator needs ``z[:, :, None, None]``. A video
+# ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a sample. A batch of gray images without
+# channels is taken for one image:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))

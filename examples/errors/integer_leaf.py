@@ -6,6 +6,7 @@ Only Tensors of floating point and complex dtype can require gradients
    ! single: only Tensors of floating point dtype can require gradients
    ! single: requires_grad=True on integers
    ! single: loading an int8 or int4 model fails in nn.Parameter
+   ! single: Cannot flatten integer dtype tensors
 
 .. in-short::
 
@@ -141,7 +142,9 @@ assert torch.equal(_frozen.grad, rows.grad)
 
 # %%
 # **Integer weights of a quantized layer.** In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a
-# buffer. Both are saved with the model. If the line is in a library that loads or wraps the model, try a newer version of it.
+# buffer. For QLoRA with FSDP, which also says *Cannot flatten integer dtype tensors*, set ``bnb_4bit_quant_storage`` to
+# ``torch.bfloat16`` (`accelerate#2813 <https://github.com/huggingface/accelerate/issues/2813>`__). In another library, try a
+# newer version.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)

@@ -60,9 +60,11 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #    * - ``x.view(batch_size, ...)``, in the last batch
 #      - The batch size stands in the code, see below.
 #    * - ``x.view(B, H, W, C)`` in a transformer for images
-#      - The model does not take images of this size. Resize them to the size that it was made for.
+#      - The model does not take images of this size. Resize them to its size.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
 #      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads.
+#    * - the call of ``nn.MultiheadAttention``
+#      - If the batch comes first in your tensors: ``batch_first=True``.
 #    * - ``x.view(B, anchors, 5 + classes, H, W)`` in a YOLO
 #      - The convolution before it must have ``anchors * (5 + classes)`` channels.
 #
@@ -121,15 +123,34 @@ assert mixed.tolist() == [[0, 0, 0, 0, 1, 1], [1, 1, 2, 2, 2, 2]]
 # %%
 # The fix
 # -------
-# **Flatten everything but the batch.** ``flatten(1)`` keeps the first dimension. In an ``nn.LSTM`` that is the time, unless
-# you set ``batch_first=True``.
+# **Flatten everything but the batch.** ``flatten(1)`` keeps the first dimension. In ``h_n`` of an LSTM, the batch is second:
+# ``h_n.transpose(0, 1).flatten(1)``. So it is in ``output``, unless you set ``batch_first=True``.
 
 flat = features.flatten(1)
 print(tuple(flat.shape))
 
 # sphinx_gallery_start_ignore
 assert torch.equal(flat[1], features[1].flatten()) and flat.shape == (2, 3)
-assert nn.LSTM(4, 6)(torch.rand(5, 2, 4))[0].flatten(1).shape == (5, 12)
+_times, _lstm = torch.rand(5, 2, 4), nn.LSTM(4, 6, num_layers=2)  # 5 steps of 2 samples
+_swapped = nn.LSTM(4, 6, num_layers=2, batch_first=True)
+_swapped.load_state_dict(_lstm.state_dict())
+_output, (_state, _) = _lstm(_times)
+assert _swapped(_times.transpose(0, 1))[1][0].allclose(_state)
+for _result in (_output, _state):
+    _mixed = _result.contiguous().view(2, -1)  # nothing raised
+    _result = _result.transpose(0, 1).flatten(1)
+    _output, (_state, _) = _lstm(_times[:, 1:])
+    _alone = _output if _result.shape[1] == 30 else _state
+    assert _result[1].allclose(_alone.flatten()) and not _mixed[1].allclose(_result[1])
+_query, _keys = torch.rand(3, 1, 4), torch.rand(3, 5, 4)
+try:
+    nn.MultiheadAttention(4, 2)(_query, _keys, _keys)
+except RuntimeError as error:
+    _said = str(error)
+assert _said == "shape '[3, 2, 2]' is invalid for input of size 60"
+_attention = nn.MultiheadAttention(4, 2, batch_first=True)
+_alone = _attention(_query[1], _keys[1], _keys[1])[0]
+assert _attention(_query, _keys, _keys)[0][1].allclose(_alone, atol=1e-6)
 for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
     assert torch.rand(_shape).flatten(1).shape[0] == _shape[0]
 # sphinx_gallery_end_ignore
@@ -166,8 +187,7 @@ for _side in (28, 32, 64):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A batch size in the code**: ask the tensor for it, in an LSTM with ``x.shape[1]`` if the time is first. The last batch of an
-# epoch is often smaller.
+# **A batch size in the code**: ask the tensor for it. The last batch of an epoch is often smaller.
 
 for batch in torch.arange(10.0).split(4):
     rows = batch.view(batch.shape[0], 1)  # not view(4, 1)
@@ -179,12 +199,6 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert raised[3:] == ["shape '[4, 1]' is invalid for input of size 2"]
-_times = torch.rand(5, 2, 4)  # 5 steps of 2 samples
-_last, _lstm = nn.LSTM(4, 6)(_times)[0][-1], nn.LSTM(4, 6)
-assert _last.view(_times.shape[1], -1).equal(_last)
-_times = torch.rand(4, 2, 4)
-_last = _lstm(_times)[0][-1]
-assert _last.view(_times.shape[0], -1).shape == (4, 3)  # mixed, and nothing raised
 _yolo = nn.Conv2d(3, 3 * (5 + 2), 1)(torch.rand(2, 3, 4, 4))
 assert _yolo.view(2, 3, 5 + 2, 4, 4).shape == (2, 3, 7, 4, 4)
 # sphinx_gallery_end_ignore
@@ -192,8 +206,7 @@ assert _yolo.view(2, 3, 5 + 2, 4, 4).shape == (2, 3, 7, 4, 4)
 # %%
 # What not to do
 # --------------
-# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` returns 16 rows. The gradient tells
-# which images the first row is made of:
+# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` returns 16 rows. The first is made of two:
 
 images = torch.randn(25, 3, 28, 28, requires_grad=True)
 rows = layers(images).view(-1, 16 * 5 * 5)
@@ -206,7 +219,7 @@ assert len(rows) == 16 and used == [0, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Drop the last batch of an evaluation**, because it is smaller. Of ten samples in batches of four, two are not counted:
+# **Drop the last batch of an evaluation.** In batches of four, two of ten samples are not counted:
 
 loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=4, drop_last=True)
 print("seen:", sum(len(batch) for batch in loader), "of 10")

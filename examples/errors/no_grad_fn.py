@@ -54,8 +54,7 @@ assert loss.grad_fn is None and not loss.requires_grad
 # Why
 # ---
 # An operation is recorded only if recording is on, an input requires a gradient, and its result can have one. The result of
-# ``argmax`` cannot: it is a position, which jumps from one integer to the next. What is computed from it alone has no history
-# either.
+# ``argmax`` cannot: it is a position, which jumps from one integer to the next.
 #
 # How to find the line
 # --------------------
@@ -91,11 +90,13 @@ assert scores.requires_grad and not choice.requires_grad and not loss.requires_g
 # sphinx_gallery_end_ignore
 
 # %%
-# Is ``scores`` already ``False``? Then print these two lines where the forward pass runs. A frozen model has no ``True`` in the
-# first. In ``no_grad``, in ``inference_mode`` and after ``set_grad_enabled(False)`` the second is ``False``.
+# Is ``scores`` already ``False``? Then print these lines where the forward pass runs. A frozen model has no ``True`` in the
+# first. In ``no_grad`` and after ``set_grad_enabled(False)`` the second is ``False``. In ``inference_mode`` the third is
+# ``True``.
 
 print([parameter.requires_grad for parameter in model.parameters()])
 print(torch.is_grad_enabled())
+print(torch.is_inference_mode_enabled())
 
 
 # sphinx_gallery_start_ignore
@@ -114,8 +115,14 @@ def _raises(function):
 assert torch.is_grad_enabled() and all(p.requires_grad for p in model.parameters())
 with torch.set_grad_enabled(False):
     assert not torch.is_grad_enabled() and not _loss().requires_grad
+assert not torch.is_inference_mode_enabled()
 with torch.inference_mode():
-    assert not torch.is_grad_enabled()
+    assert torch.is_inference_mode_enabled()
+    with torch.enable_grad():
+        assert torch.is_grad_enabled() and _raises(_loss)
+    with torch.inference_mode(False):
+        assert not _raises(_loss)
+        model.zero_grad()
 assert _raises(torch.no_grad()(_loss)) and _raises(torch.inference_mode()(_loss))
 model.requires_grad_(False)
 assert _raises(_loss)
@@ -131,11 +138,12 @@ model.zero_grad()
 # The fix
 # -------
 # **A frozen model, or recording that is off.** Call ``requires_grad_(True)`` on the layers that you train, before you make the
-# optimizer, and move the forward pass out of ``no_grad``. For the gradient of an input, call ``inputs.requires_grad_()`` before
-# the forward pass.
+# optimizer, and move the forward pass out of ``no_grad``. In ``inference_mode``, ``enable_grad()`` does not
+# help: write ``with torch.inference_mode(False):``, in Lightning ``Trainer(inference_mode=False)`` and ``enable_grad()``. For
+# the gradient of an input, call ``inputs.requires_grad_()`` before the forward pass.
 #
 # **A choice in between.** The results of ``argmax``, ``>``, ``==`` and ``long()`` have no history. Compute the loss from the
-# scores. The accuracy is for the log.
+# scores.
 
 scores = model(inputs)
 accuracy = (scores.argmax(dim=1) == labels).float().mean()
@@ -153,7 +161,7 @@ assert torch.allclose(_right, torch.autograd.grad(_loss(), model.weight)[0])
 
 # %%
 # **A number in between.** ``item()``, ``tolist()`` and ``torch.tensor(...)`` keep the value and drop the history. So do
-# ``detach()``, ``.data`` and NumPy. Put losses together with ``torch.stack`` or a sum.
+# ``detach()``, ``.data``, NumPy, and ``autograd.grad`` without ``create_graph=True``. Put losses together with ``torch.stack``.
 
 losses = [
     nn.functional.cross_entropy(model(inputs[:2]), labels[:2]),
@@ -168,6 +176,11 @@ assert tensors.requires_grad and not numbers.requires_grad
 assert abs(numbers - tensors) < 1e-6
 assert torch.allclose(torch.autograd.grad(tensors, model.weight)[0], _right)
 assert not scores.detach().requires_grad and not scores.data.requires_grad
+_wanted.grad, _network = None, nn.Sequential(model, nn.Tanh())
+for _kept in (False, True):
+    _total = _network(_wanted).sum()
+    (_slope,) = torch.autograd.grad(_total, _wanted, create_graph=_kept)
+    assert _raises(lambda s=_slope: (s.norm(dim=1) - 1).square().mean()) != _kept
 assert not torch.from_numpy(scores.detach().numpy()).requires_grad
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it advises detach().clone()

@@ -7,6 +7,8 @@ r"""
    ! single: the arguments of a loss in the wrong order
    ! single: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int
    ! single: "addmm_impl_cpu_" not implemented for 'Half'
+   ! single: "nll_loss_forward_reduce_cuda_kernel_2d_index" not implemented for 'Int'
+   ! single: "_amp_foreach_non_finite_check_and_unscale_cuda" not implemented for 'BFloat16'
 
 .. in-short::
 
@@ -68,14 +70,16 @@ for _name, _call in (
     ("upsample_", lambda _: F.interpolate(_mask, 8)),
 ):
     assert says(lambda call=_call: call(0)).startswith(f'NotImplementedError: "{_name}')
-_large = F.interpolate(_mask.float(), 8, mode="nearest").long()
-assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
+for _one in (_mask, _mask.bool()):
+    _large = F.interpolate(_one.float(), 8, mode="nearest").to(_one.dtype)
+    assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
+assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 # sphinx_gallery_end_ignore
 
 # %%
 # ``'Long'`` is the type that arrived. *Long* is ``int64``, *Int* ``int32``, *Byte* ``uint8``, *Bool* ``bool``, *Half*
-# ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. Before it is the name of the code inside
-# PyTorch. With the last frame of the traceback that is not PyTorch's, it tells the cause:
+# ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. The name before it and the
+# last frame of the traceback that is not PyTorch's tell the cause:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -90,7 +94,12 @@ assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
 #    * - ``batch_norm``, at the first layer
 #      - Bytes of an image, or ids of words: see below.
 #    * - ``upsample_...``, at ``F.interpolate``
-#      - A mask of integers: ``F.interpolate(mask.float(), ...).long()``, with ``mode="nearest"``.
+#      - A mask: ``F.interpolate(mask.float(), ...).to(mask.dtype)``, with ``mode="nearest"``.
+#    * - ``nll_loss_...``, and ``'Int'``, on a GPU
+#      - The labels: ``labels.long()``.
+#    * - ``_amp_foreach_...``, and ``'BFloat16'``, on a GPU
+#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True`` (seen in `pytorch#127176
+#        <https://github.com/pytorch/pytorch/issues/127176>`__).
 #    * - ``slow_conv2d_cpu``, ``addmm_impl_cpu_``, and ``'Half'``
 #      - The model runs on the CPU: see below.
 #    * - ``bitwise_and_cpu``, and ``'Float'``
@@ -163,7 +172,7 @@ assert dict(zip(functions, runs, strict=True)) == {
 # %%
 # The fix
 # -------
-# Losses take the output of the model first, and then the labels. If your code calls ``.long()`` on the output, remove that:
+# A loss takes the scores first. If your code calls ``.long()`` on them, remove that:
 
 loss = F.cross_entropy(scores, labels)
 print(loss)
@@ -197,13 +206,11 @@ assert message == (
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(2, dtype=torch.bool).mean()
 #
-#    The error has another type (`pytorch#192351 <https://github.com/pytorch/pytorch/pull/192351>`__). An ``except
-#    RuntimeError`` still catches it.
+#    The error has another type (`pytorch#192351 <https://github.com/pytorch/pytorch/pull/192351>`__).
 #
 # **Images** of bytes: ``image.float() / 255``. If the integers are the ids of words, the embedding is missing.
 #
-# **An embedding** needs integers. ``torch.Tensor`` with a capital T makes floating point numbers, ``torch.tensor`` makes
-# ``int64`` of Python's integers:
+# **An embedding** needs integers. ``torch.tensor`` makes them of Python's integers, ``torch.Tensor`` does not:
 
 from torch import nn
 
@@ -225,7 +232,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# **Masks** of 0.0 and 1.0 become bools for ``&``. A comparison needs parentheses, because ``&`` binds before ``>``:
+# **Masks** of 0.0 and 1.0 become bools for ``&``. Comparisons need parentheses:
 
 mask = torch.tensor([1.0, 0.0])
 print(mask.bool() & mask.bool())

@@ -125,8 +125,8 @@ for _size in (28, 64):
 # - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one before you make the
 #   optimizer.
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
-# - **The first number is not the number of images**: ``nn.Flatten()`` is missing, or a ``view`` mixed the batch with other
-#   dimensions. Write ``x.flatten(1)`` instead. A single image first needs ``image.unsqueeze(0)``.
+# - **The first number is not the number of images**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the
+#   batch comes first, write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``.
 # - **In a model of another library**: often two parts do not belong together, as a text encoder that gives 768 numbers and a
 #   network for 4096.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.

@@ -5,6 +5,7 @@ more than one element of the written-to tensor refers to a single memory locatio
 .. index::
    ! single: in-place write into an expanded tensor
    ! single: optimizer.step() fails for a parameter made with expand or einops.repeat
+   ! single: Use of masked_fill_ on expanded tensors is deprecated
 
 .. in-short::
 
@@ -70,18 +71,20 @@ assert _says(torch.zeros(1, 4).expand(3, 4).clamp_, 0) == message
 #    * - your line with ``x += ...``, ``x[...] = ...`` or ``x.clamp_()``
 #      - ``x``: copy it before the write, as below.
 #    * - a hook of a tensor, as with ``gradient *= 2``
-#      - the gradient: ``return gradient * 2``. A copy that is not returned changes nothing.
+#      - the gradient: ``return gradient * 2``
 #    * - ``load_state_dict``
 #      - a buffer or a parameter: see below.
 #    * - ``optimizer.step()``
 #      - a parameter: see below.
+#    * - ``loss.backward()``
+#      - a write by a mask in the forward pass, which warned: copy before it.
 #    * - ``b[1:] += b[:-1]``: *some elements of the input tensor and the written-to tensor*
 #      - One tensor is read and written: read a copy, as below.
 #
 # Why
 # ---
-# The stride along the expanded dimension is 0. ``state`` has 12 elements and 4 places in memory. Three different values would
-# have to go into each place. ``broadcast_to`` and ``meshgrid`` give such tensors as well.
+# The stride along the expanded dimension is 0. ``state`` has 12 elements and 4 places in memory, so three values would go into
+# each place. ``broadcast_to`` and ``meshgrid`` give such tensors as well.
 
 import matplotlib.pyplot as plt
 
@@ -107,14 +110,14 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``state += 1`` is refused, too: would each place get 1 or 3? ``fill_`` with a number and ``zero_`` pass, because they write
-# one number everywhere. A write by a mask, such as ``state[mask] = 1``, passes with a warning, and changes other rows too.
+# ``state += 1`` is refused, too. ``fill_`` with a number and ``zero_`` pass, because they write one number everywhere. A write
+# by a mask, such as ``state[mask] = 1``, passes with a warning, and changes other rows too.
 #
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
 #
 #    A number written by ``state[:] = 9`` passes, as with ``fill_`` (`pytorch#189303
-#    <https://github.com/pytorch/pytorch/pull/189303>`__). It changes the memory that you expanded.
+#    <https://github.com/pytorch/pytorch/pull/189303>`__).
 #
 # **The similar message** *some elements of the input tensor and the written-to tensor refer to a single memory location*:
 
@@ -149,6 +152,17 @@ _rows = torch.zeros(1, 4).expand(3, 4)
 with warnings.catch_warnings(action="ignore"):
     _rows[torch.eye(3, 4).bool()] = 1.0
 assert _rows[2, 1] == 1
+for _copies in (False, True):
+    _leaf = torch.tensor([0.1, 0.5], requires_grad=True)
+    _rows = (_leaf * 1).expand(3, 2)
+    _rows = _rows.clone() if _copies else _rows
+    with warnings.catch_warnings(record=True) as _caught:
+        warnings.simplefilter("always")
+        _rows[_rows < 0.3] = 0.3
+    _said = [str(one.message)[:47] for one in _caught]
+    assert _copies or "Use of masked_fill_ on expanded tensors is depr" in _said
+    assert _says(_rows.sum().backward) == ("" if _copies else message)
+assert not _said and _leaf.grad.tolist() == [0, 3]
 for _shared in (
     torch.broadcast_to(torch.zeros(4), (3, 4)),
     *torch.meshgrid(torch.arange(3), torch.arange(4), indexing="ij"),
@@ -191,14 +205,8 @@ def _hooked(hook):
     return leaf.grad.tolist()
 
 
-def _not_returned(gradient):
-    gradient = gradient.clone()
-    gradient *= 2
-
-
 assert _says(_hooked, lambda gradient: gradient.mul_(2)) == message
 assert _hooked(lambda gradient: gradient * 2) == [4, 4, 4]
-assert _hooked(_not_returned) == [2, 2, 2]
 assert state.stride() == (4, 1) and len(set(state[:, 0].tolist())) == 3
 _row = torch.arange(4.0)[None]
 assert torch.equal(_row.repeat(3, 1), _row.expand(3, 4).clone())
@@ -219,8 +227,8 @@ assert b.tolist() == [0, 1, 3, 5, 7]
 # **A buffer**: register the copy, because ``load_state_dict`` writes into it: ``self.register_buffer("table", table.expand(2,
 # 4).clone())``.
 #
-# **A parameter that all rows share**, which raises in ``optimizer.step()``: keep it small, and expand it where it is used. Its
-# gradient is the sum over the rows.
+# **A parameter** from ``expand`` or ``einops.repeat``: if each row should learn its own values, as attention heads do,
+# write ``nn.Parameter(w.expand(3, 4).clone())``. If all rows share it, keep one row, and expand that where it is used:
 
 from torch import nn
 
@@ -257,8 +265,7 @@ assert message in _says(_holder.load_state_dict, {"weight": torch.ones(3, 4)})
 # %%
 # What not to do
 # --------------
-# **Clone a parameter that all rows share,** because the message says so. The rows are now separate parameters, and differ after
-# the first step:
+# **Clone a parameter that all rows share,** because the message says so. The rows differ after the first step:
 
 cloned = nn.Parameter(torch.ones(4).expand(3, 4).clone())
 (cloned * data).sum().backward()

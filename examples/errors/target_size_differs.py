@@ -246,7 +246,7 @@ assert torch.equal(mask / 255, labels)
 # %%
 # Expected input batch_size to match target batch_size
 # ----------------------------------------------------
-# ``CrossEntropyLoss`` says this if the numbers of samples differ. Below, a ``view`` mixed the batch with another dimension:
+# ``CrossEntropyLoss`` says this if the numbers of samples differ. Below, a ``view`` mixed batch and time:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -263,7 +263,7 @@ assert raised == ["Expected input batch_size (6) to match target batch_size (2).
 # sphinx_gallery_end_ignore
 
 # %%
-# Keep the batch with ``flatten(1)``:
+# If the batch comes first, write ``flatten(1)``:
 
 scores = nn.Linear(48, 4)(features.flatten(1))
 print(nn.CrossEntropyLoss()(scores, classes))

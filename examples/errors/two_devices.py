@@ -105,11 +105,13 @@ for _operator, _names in (
 #    * - ``model(x)``, in the first layer
 #      - the batch, or the model
 #    * - a later line of ``forward``
-#      - a second input, a tensor that ``forward`` makes, a plain attribute, or a layer in a Python list
+#      - a second input, a tensor or layer that ``forward`` makes, a plain attribute, or a layer in a Python list
 #    * - ``criterion(output, labels)``
 #      - the labels, or the class weights of the loss
+#    * - a metric of ``torchmetrics``
+#      - its counts: ``metric.to(device)``
 #    * - ``optimizer.step()``
-#      - the optimizer's state, if it was loaded before the model was moved
+#      - the optimizer's state: load it after the model was moved
 #    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
 #      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``
 #
@@ -193,9 +195,9 @@ assert _alone.is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor of the module** becomes a buffer, or a parameter if you train it. If older checkpoints do not have the buffer,
-# register it with ``persistent=False``. **Layers in a Python list** become an ``nn.ModuleList``. **A new tensor in**
-# ``forward`` is made where the data is, with ``device=x.device``:
+# **A tensor of the module** becomes a buffer, or a parameter if you train it. **Layers in a Python list** become an
+# ``nn.ModuleList``. **A layer that** ``forward`` **makes** belongs in ``__init__``: with ``device=x.device`` it runs,
+# but it never learns. **A new tensor in** ``forward`` is made where the data is, with ``device=x.device``:
 
 
 # This needs a GPU.
@@ -222,21 +224,25 @@ _layers = list(_listed.layers)
 del _listed.layers
 _listed.layers = _layers
 assert _raises(_listed.to(device), x)
-_old = nn.Module()
-_old.register_buffer("offset", torch.ones(3), persistent=False)
-_old.load_state_dict({})
-_old.register_buffer("offset", torch.ones(3))
-_missing = []
-try:
-    _old.load_state_dict({})
-except RuntimeError as error:
-    _missing.append("Missing key(s)" in str(error))
-assert _missing == [True]
+
+
+class _Made(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x):
+        return nn.Linear(3, 3, **self.options)(x)
+
+
+assert _raises(_Made().to(device), x)
+_metric = nn.Module()
+_metric.register_buffer("counts", torch.zeros(3))
+assert _raises(lambda: _metric.counts + x.sum(dim=0))
+assert not _raises(lambda: _metric.to(device).counts + x.sum(dim=0))
 # sphinx_gallery_end_ignore
 
 # %%
-# **You resume a training**: move the model first, then load the optimizer's state.
-#
 # What not to do
 # --------------
 # **Move a plain tensor inside** ``forward``. Neither ``parameters()`` nor the file has it:
@@ -267,6 +273,8 @@ assert (
 )
 _gpu.close()
 torch.set_grad_enabled(True)
+_made, _x = _Made(device="meta"), torch.ones(4, 3, device="meta")
+assert _made(_x).device == _x.device and not list(_made.parameters())
 # sphinx_gallery_end_ignore
 
 # %%

@@ -71,20 +71,27 @@ _stacked = vmap(lambda x: torch.stack([x.cos(), x.sin()]))(starts)
 _loop = torch.stack([torch.tensor([x.cos(), x.sin()]) for x in starts])
 assert torch.equal(_stacked, _loop)
 assert _says(lambda row, x: row[x], rows, starts) is None  # one element: no slice
+for _way in (torch.func.grad, torch.func.jacrev, torch.func.hessian):
+    _said = _says(_way(lambda row, x: row[x] ** 2), rows, starts)
+    assert _said.startswith("vmap: It looks like you're either (1) calling .item()")
+    _found = vmap(_way(lambda row, x: row[x[None]][0] ** 2))(rows, starts)
+    for _row, _start, _one in zip(rows, starts.tolist(), _found, strict=True):
+        assert torch.equal(_one, _way(lambda row, s=_start: row[s] ** 2)(_row))
 # sphinx_gallery_end_ignore
 
 # %%
 # You need not have written ``.item()``. Each of these calls it, if ``vmap`` maps over ``x``:
 #
-# - a slice: ``row[x : x + 2]``, ``row[:x]`` (a single element, ``row[x]``, works);
+# - a slice: ``row[x : x + 2]``, ``row[:x]``;
+# - an element ``row[x]`` in ``vmap(grad(f))``: write ``row[x[None]][0]``;
 # - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
 # - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
-# - ``torch.tensor([x.cos(), x.sin()])``: write ``torch.stack``;
+# - ``torch.tensor([x.cos(), x.sin()])``: write ``torch.stack``, for nested lists a stack of stacks;
 # - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
 #
 # Why
 # ---
-# ``vmap`` calls your function once for all rows. ``row`` and ``start`` look like one row and one number, but hold the batch.
+# ``vmap`` calls your function once for all rows. ``row`` and ``start`` hold the batch.
 
 import matplotlib.pyplot as plt
 
@@ -133,7 +140,7 @@ assert torch.equal(_first(rows, starts), _loop)
 #
 # Other messages with the same cause
 # ----------------------------------
-# **An if.** It needs one answer for all rows, and raises even if the rows agree:
+# **An if.** It needs one answer for all rows:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -148,7 +155,6 @@ except RuntimeError as error:
     raised.append(str(error))
     print("RuntimeError:", error)
 assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
-assert _says(lambda row: row if row.sum() > -1 else -row, rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -232,7 +238,7 @@ assert _says(lambda row: row + torch.randn(4), rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# A loop over the rows would draw a mask for each. This is ``"different"``:
+# As in a loop, each row gets its own mask with ``"different"``:
 
 torch.manual_seed(0)
 print(vmap(dropout, randomness="different")(torch.ones(3, 4)))
@@ -242,9 +248,16 @@ _different = vmap(dropout, randomness="different")(torch.ones(64, 4))
 assert len(_different.unique(dim=0)) > 1
 _equal = vmap(dropout, randomness="same")(torch.ones(64, 4))
 assert len(_equal.unique(dim=0)) == 1
+for _mode in ("same", "different"):
+    _gradient = torch.func.jacrev(lambda row: dropout(row).sum() ** 2)
+    _hessian = torch.func.jacfwd(_gradient, randomness=_mode)(torch.ones(64))
+    assert torch.equal(_hessian, _hessian.T) == (_mode == "same")
 # sphinx_gallery_end_ignore
 
 # %%
+# ``jacfwd`` needs ``"same"``. So does a Hessian: ``jacfwd(jacrev(f), randomness="same")``. With ``"different"`` it is silently
+# wrong.
+#
 # **Batch norm.** It updates one running mean, and each row has a different mean. In an ensemble, pass the buffers of
 # ``stack_module_state``, too.
 
@@ -265,7 +278,7 @@ assert raised[0].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# With gradients of single samples, ``vmap(grad(loss))``, it says this instead:
+# In ``vmap(grad(loss))``, it says this instead:
 
 from torch.func import functional_call, grad
 
@@ -288,7 +301,7 @@ assert len(raised) == 1 and "that would mutate a captured Tensor" in raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Batch norm mixes the samples. If the network is trained already, call ``net.eval()``. To train it, use group norm:
+# If the network is trained already, call ``net.eval()``. To train it, use group norm:
 
 net[1] = nn.GroupNorm(2, 6)
 weights = dict(net.named_parameters())
