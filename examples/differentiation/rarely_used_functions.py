@@ -1,10 +1,11 @@
 r"""
-Rarely used functions of autograd and checkpoint, each in a few lines
-=====================================================================
+increment_version: NumPy or a kernel writes into a tensor
+=========================================================
 
 .. index::
    single: a kernel or NumPy wrote into a tensor and the gradient is silently wrong
    single: increment_version, when to call it
+   single: rarely used functions of autograd and checkpoint
    single: gradient with respect to a tensor that is gone
    single: GradientEdge and get_gradient_edge
    single: checkpoint the layers of an nn.Sequential
@@ -12,22 +13,22 @@ Rarely used functions of autograd and checkpoint, each in a few lines
 
 .. in-short::
 
-   Most programs never call these functions. ``increment_version`` guards against wrong gradients. If code that autograd cannot
-   see writes into the tensor ``t``, call:
+   If NumPy, a C library or your own kernel writes into a tensor ``t`` before backward, the gradient can be silently wrong,
+   because autograd does not see the write. Call this after the write:
 
    .. code-block:: python
 
       torch.autograd.graph.increment_version(t)
 
-   If a PyTorch operation had saved ``t`` or a view of it, its backward then raises an error instead of returning a wrong
-   gradient. This check is off for a saved tensor that has hooks, and under ``torch.func``.
+   If a PyTorch operation had saved ``t`` or a view of it, backward now raises an error instead. Some cases escape, and they are
+   listed below. So it is safer to write into a clone, or after backward.
 """
 
 # %%
-# ``increment_version``: tell autograd that a tensor was written
-# --------------------------------------------------------------
-# NumPy, a C library, or your own kernel that gets ``data_ptr()``, writes into the memory of a tensor. Autograd cannot notice,
-# because the tensor's version counter stays as it is. Below, ``sin`` has saved ``y``, and NumPy overwrites it before backward:
+# The problem: a write that autograd cannot see
+# ---------------------------------------------
+# NumPy writes into the memory that it shares with a tensor, and so does a kernel that gets ``data_ptr()``. Below, ``sin`` has
+# saved ``y``, because its derivative is ``cos(y)``. Then NumPy overwrites ``y`` before backward:
 
 import numpy as np
 import torch
@@ -161,23 +162,89 @@ for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
 # sphinx_gallery_end_ignore
 
 # %%
-# The old values are lost. So write into a clone of the tensor, or write after backward.
+# Why: each tensor counts its writes
+# ----------------------------------
+# A tensor and its views share a :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. PyTorch's
+# operations in place raise it. A node notes the version of what it saves, and backward raises an error if the counter has moved.
+# NumPy leaves the counter alone, so you raise it yourself.
 #
-# A tensor and its views share one counter, so a call for a view counts for its base, too. A sum saves nothing of its input's
-# values, so its backward still runs.
+# In these cases, backward can still return a wrong gradient:
 #
-# In these cases backward still returned a wrong gradient after the call:
-#
-# - The operation ran inside hooks on saved tensors that kept the tensor, such as ``save_on_cpu`` for a CPU tensor.
+# - The operation ran under ``save_on_cpu`` or other :ref:`hooks on saved tensors
+#   <sphx_glr_gallery_memory_saved_tensor_hooks.py>`, or under ``torch.func``.
 # - A custom Function kept the tensor as ``ctx.y = y``. Use ``ctx.save_for_backward(y)``.
 # - The operation saved ``y.data`` or ``torch.from_numpy(...)`` of the same memory. Each of them has its own counter.
-# - The operation ran under ``torch.func``, or in a checkpoint that takes the tensor from a closure.
+# - The function in ``checkpoint(function, x)`` used the tensor, which was not one of its arguments.
 
 # %%
-# ``GradientEdge``: a gradient at a place, without its tensor
-# -----------------------------------------------------------
-# ``autograd.grad`` asks for a gradient with respect to a tensor, and keeping that tensor keeps its memory. A ``GradientEdge``
-# names the same place in the graph, by a node and the number of one of its outputs:
+# What people get wrong
+# ---------------------
+# **Calling** ``increment_version`` **before the operation.** An operation after the call saves the new version, so backward
+# finds nothing. Call it after the operation:
+
+x = torch.tensor(1.0, requires_grad=True)
+y = 1 * x
+increment_version(y)  # too early: sin saves y after it
+loss = y.sin()
+np.copyto(y.detach().numpy(), 5.0)
+loss.backward()
+print(x.grad)
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(x.grad, torch.tensor(5.0).cos())
+_x = torch.ones(3, requires_grad=True)
+_y = 1 * _x
+_loss = _y.sin().sum()
+increment_version(_y)  # before the write, and after the save
+np.copyto(_y.detach().numpy(), 5.0)
+_raised = []
+try:
+    _loss.backward()
+except RuntimeError as error:
+    _raised.append(error)
+assert len(_raised) == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# **Writing through** ``.data``. It hides the write in the same way. Write to the tensor itself under ``torch.no_grad()``: then
+# the counter rises without your help.
+
+t = torch.ones(3)
+t.data.fill_(5.0)
+hidden = t._version
+with torch.no_grad():
+    t.fill_(5.0)
+print("version after .data:", hidden, "  after no_grad:", t._version)
+assert hidden == 0 and t._version == 1
+
+# %%
+# Exercise
+# --------
+# A leaf ``w`` is overwritten by NumPy between forward and backward. The loss is ``(w * x).sum()`` in one case and
+# ``(w + x).sum()`` in the other, and ``x`` requires grad. You call ``increment_version(w)``. Which backward raises?
+#
+# .. solution::
+#
+# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves nothing.
+
+raised = {}
+for name, combine in {"w * x": torch.mul, "w + x": torch.add}.items():
+    w, x = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    loss = combine(w, x).sum()
+    np.copyto(w.detach().numpy(), 5.0)
+    increment_version(w)
+    try:
+        loss.backward()
+        raised[name] = False
+    except RuntimeError:
+        raised[name] = True
+print(raised)
+assert raised == {"w * x": True, "w + x": False}
+
+# %%
+# More functions that are rarely needed
+# -------------------------------------
+# ``get_gradient_edge`` returns a place in the graph, a ``GradientEdge``. It gives you the gradient there after the tensor is gone:
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -194,7 +261,6 @@ assert not _memory.expired()
 del y
 
 (gradient,) = torch.autograd.grad(z, edge)
-print(type(edge).__name__, edge.node.name(), edge.output_nr)
 print("dz/dy:", gradient)
 assert gradient == 5
 
@@ -218,16 +284,8 @@ assert get_gradient_edge(_leaf).node.name() == "torch::autograd::AccumulateGrad"
 # sphinx_gallery_end_ignore
 
 # %%
-# ``del y`` freed the memory of ``y``, because neither product saved ``y``. In ``x.exp().sin()``, both operations save ``y =
-# x.exp()``, so the graph keeps it.
-#
-# A tensor that does not require grad has no edge, so ``get_gradient_edge`` raises an error.
-
-# %%
-# ``disable_saved_tensors_hooks``: forbid hooks around your operation
-# -------------------------------------------------------------------
-# Your operation needs its saved tensors where they are. A user who wraps the model in ``save_on_cpu`` can move them away. With
-# this block in your code, the user gets an error with your own message:
+# ``disable_saved_tensors_hooks`` guards an operation that needs its saved tensors where they are. ``save_on_cpu`` then raises
+# your message:
 
 from torch.autograd.graph import disable_saved_tensors_hooks, save_on_cpu
 
@@ -277,31 +335,27 @@ with save_on_cpu():
 # sphinx_gallery_end_ignore
 
 # %%
-# The error comes for ``save_on_cpu`` inside the block, too, and for non-reentrant checkpoints, which use such hooks.
+# ``set_multithreading_enabled(False)`` runs backward in the thread that calls it. By default, the nodes of each GPU run in a
+# separate thread:
 
-# %%
-# ``set_multithreading_enabled``: backward in the thread that called it
-# ---------------------------------------------------------------------
-# By default, backward runs the nodes of each GPU in a separate thread. With ``False`` it runs them in the thread that called
-# ``backward()``. On a CPU that thread usually runs them anyway:
+with torch.autograd.set_multithreading_enabled(False):
+    torch.ones(2, requires_grad=True).sum().backward()
 
+# sphinx_gallery_start_ignore
 import threading
 
-ran_here = []
-for enabled in (True, False):
-    leaf = torch.ones(2, requires_grad=True)
-    leaf.register_hook(lambda g: ran_here.append(threading.get_ident()))
-    with torch.autograd.set_multithreading_enabled(enabled):
-        leaf.sum().backward()
-print([thread == threading.get_ident() for thread in ran_here])
-assert set(ran_here) == {threading.get_ident()} and len(ran_here) == 2
+_ran_in = []
+for _enabled in (True, False):
+    _leaf = torch.ones(2, requires_grad=True)
+    _leaf.register_hook(lambda g: _ran_in.append(threading.get_ident()))
+    with torch.autograd.set_multithreading_enabled(_enabled):
+        _leaf.sum().backward()
+assert set(_ran_in) == {threading.get_ident()} and len(_ran_in) == 2
+# sphinx_gallery_end_ignore
 
 # %%
-# ``enter_dual_level``: forward mode without a ``with``
-# -----------------------------------------------------
-# :ref:`Forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` usually runs in ``with dual_level():``. In ``setUp``
-# and ``tearDown`` of a test, open and close the level yourself instead. Close it after an error, too, because while it is open,
-# another ``dual_level()`` and ``torch.func.jvp`` raise an error. ``unpack_dual`` returns a named tuple, ``UnpackedDualTensor``.
+# ``enter_dual_level`` opens :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>` without a ``with``, for
+# example in ``setUp`` of a test. Close it in ``tearDown``:
 
 from torch.autograd import forward_ad
 
@@ -310,33 +364,16 @@ dual = forward_ad.make_dual(torch.tensor(2.0), torch.tensor(1.0))
 inside = forward_ad.unpack_dual(dual**3)
 forward_ad.exit_dual_level(level=level)
 print(inside)
-print("after the level:", forward_ad.unpack_dual(dual).tangent)
 assert inside.tangent == 12 and forward_ad.unpack_dual(dual).tangent is None
 
 # sphinx_gallery_start_ignore
 assert type(inside).__name__ == "UnpackedDualTensor" and isinstance(inside, tuple)
-_still_open = []
-level = forward_ad.enter_dual_level()
-for _again in (
-    forward_ad.enter_dual_level,
-    forward_ad.dual_level().__enter__,
-    lambda: torch.func.jvp(torch.sin, (torch.ones(1),), (torch.ones(1),)),
-):
-    try:
-        _again()
-    except RuntimeError as error:
-        _still_open.append("Nested forward mode" in str(error))
-forward_ad.exit_dual_level(level=level)
-assert _still_open == [True] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# ``functional.vjp``, ``hvp`` and ``vhp``: the older interface
-# ------------------------------------------------------------
-# ``vjp`` and ``jvp`` multiply a vector with the Jacobian, ``hvp`` and ``vhp`` multiply it with the Hessian. Each returns the
-# function's value, too. For a function with continuous second derivatives, ``hvp`` and ``vhp`` are the same product. ``vhp``
-# runs backward twice, and ``hvp`` three times. In new code use :ref:`torch.func
-# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`.
+# ``torch.autograd.functional`` is older than :ref:`torch.func
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`. ``vjp`` and ``jvp`` multiply a vector with the Jacobian, ``hvp``
+# and ``vhp`` with the Hessian. A Hessian in ``"forward-mode"`` keeps its graph, so call ``detach()`` before you store it:
 
 from torch.autograd.functional import hessian, hvp, jvp, vhp, vjp
 
@@ -346,10 +383,8 @@ def f(x):
 
 
 point, v = torch.tensor([1.0, 2.0]), torch.tensor([1.0, 0.0])
-print("vjp", vjp(torch.sin, point, v)[1])
-print("jvp", jvp(torch.sin, point, v)[1])
-print("vhp", vhp(f, point, v)[1])
-print("hvp", hvp(f, point, v)[1])
+print("vjp", vjp(torch.sin, point, v)[1], "  jvp", jvp(torch.sin, point, v)[1])
+print("vhp", vhp(f, point, v)[1], "  hvp", hvp(f, point, v)[1])
 print(hessian(f, point, vectorize=True, outer_jacobian_strategy="forward-mode"))
 assert torch.equal(vhp(f, point, v)[1], hvp(f, point, v)[1])
 
@@ -362,42 +397,19 @@ assert hessian(f, point, **_forward).requires_grad
 assert not hessian(f, point, vectorize=True).requires_grad
 assert torch.equal(jvp(torch.sin, point, v)[1], vjp(torch.sin, point, v)[1])
 assert torch.allclose(vjp(torch.sin, point, v)[1], point.cos() * v)
-from unittest import mock
-
-from torch.autograd import functional as _functional
-
-for _product, _times in ((vhp, 2), (hvp, 3)):
-    with mock.patch.object(
-        _functional, "_autograd_grad", wraps=_functional._autograd_grad
-    ) as _grads:
-        _product(f, point, v)
-    assert _grads.call_count == _times
 # sphinx_gallery_end_ignore
 
 # %%
-# With this strategy the Hessian keeps a graph, as its ``grad_fn`` shows. If you store it, call ``detach()``.
-
-# %%
-# ``checkpoint_sequential``: checkpoint an ``nn.Sequential`` in pieces
-# --------------------------------------------------------------------
-# Six layers in three pieces. Each piece but the last is :ref:`checkpointed <sphx_glr_gallery_memory_checkpointing.py>`, so its
-# layers run again in backward.
+# ``checkpoint_sequential`` cuts an ``nn.Sequential`` into pieces. Each piece but the last is :ref:`checkpointed
+# <sphx_glr_gallery_memory_checkpointing.py>`, so its layers run again in backward:
 
 from torch import nn
 from torch.utils.checkpoint import checkpoint_sequential
 
 ran = []
-
-
-class Layer(nn.Linear):
-    def forward(self, x):
-        ran.append(self.number)
-        return super().forward(x).tanh()
-
-
-layers = nn.Sequential(*(Layer(4, 4) for _ in range(6)))
+layers = nn.Sequential(*(nn.Linear(4, 4) for _ in range(6)))
 for number, layer in enumerate(layers):
-    layer.number = number
+    layer.register_forward_pre_hook(lambda *_, number=number: ran.append(number))
 
 out = checkpoint_sequential(layers, 3, torch.ones(2, 4), use_reentrant=False)
 print("forward ", ran)
@@ -414,37 +426,34 @@ assert ran == [0, 1, 2, 3, 4, 5]  # the forward alone
 # sphinx_gallery_end_ignore
 
 # %%
-# ``GraphExecGroup``: several backwards, one recomputation
-# --------------------------------------------------------
-# Two losses come out of one checkpointed block, and each has its own backward. Each backward runs the block again. In a
-# ``GraphExecGroup``, the first backward keeps what it recomputed for the second:
-
-from contextlib import nullcontext
+# ``GraphExecGroup`` is for two losses from one checkpointed block, each with its own backward. Each backward would run the block
+# again, so three times in all. In the group, the second uses what the first has computed:
 
 from torch.utils.checkpoint import GraphExecGroup, checkpoint
 
-
-def runs_of_the_block(group):
-    runs = []
-
-    def block(x):
-        runs.append(x)
-        return x.sin(), x.exp()
-
-    x = torch.ones(3, requires_grad=True)
-    first, second = checkpoint(block, x, use_reentrant=False)
-    with group:
-        first.sum().backward()
-        second.sum().backward()
-    return len(runs)
+runs = []
 
 
-print("without:", runs_of_the_block(nullcontext()))
-print("with:   ", runs_of_the_block(GraphExecGroup()))
-assert runs_of_the_block(nullcontext()) == 3
-assert runs_of_the_block(GraphExecGroup()) == 2
+def block(x):
+    runs.append(x)
+    return x.sin(), x.exp()
+
+
+first, second = checkpoint(block, x, use_reentrant=False)
+with GraphExecGroup():
+    first.sum().backward()
+    second.sum().backward()
+print("runs of the block:", len(runs))
 
 # sphinx_gallery_start_ignore
+from contextlib import nullcontext
+
+assert len(runs) == 2
+runs.clear()
+first, second = checkpoint(block, x, use_reentrant=False)
+first.sum().backward()
+second.sum().backward()
+assert len(runs) == 3
 
 
 def _shared_part(x):
@@ -482,15 +491,11 @@ assert torch.allclose(*_grads)
 # sphinx_gallery_end_ignore
 
 # %%
-# Inside the block, the two losses must not share an operation that saves a tensor. If both come from ``h = x.sin()`` there, the
-# second backward raises an error in the group, with and without ``retain_graph=True``. Then add the losses, and call
-# ``backward()`` once, without a group.
+# If the losses share an operation in the block that saves a tensor, the second backward raises an error.
 
 # %%
-# ``swap_tensors``: new content for a parameter that others hold
-# --------------------------------------------------------------
-# You want a parameter of a different type, but the optimizer holds the old one. ``swap_tensors`` exchanges everything in two
-# tensors: type, numbers, ``.grad``, and hooks. Both Python objects stay what they are, so the optimizer gets the new content:
+# ``swap_tensors`` exchanges everything in two tensors: type, numbers, ``.grad``, and hooks. So an optimizer that holds ``w`` gets
+# the new content. Swap before the forward pass, or after backward:
 
 w = nn.Parameter(torch.zeros(2))
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -537,80 +542,11 @@ assert _refused == [True] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# So swap before the forward pass, or after backward. After ``torch.__future__.set_swap_module_params_on_conversion(True)``,
-# ``module.to()`` swaps, too.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Calling** ``increment_version`` **before the operation.** Call it after the operation that saves the tensor, and before
-# backward. An operation after the call saves the new version, so backward compares equal numbers.
-
-x = torch.tensor(1.0, requires_grad=True)
-y = 1 * x
-increment_version(y)  # too early: sin saves y after it
-loss = y.sin()
-np.copyto(y.detach().numpy(), 5.0)
-loss.backward()
-print(x.grad)
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(x.grad, torch.tensor(5.0).cos())
-_x = torch.ones(3, requires_grad=True)
-_y = 1 * _x
-_loss = _y.sin().sum()
-increment_version(_y)  # before the write, and after the save
-np.copyto(_y.detach().numpy(), 5.0)
-_raised = []
-try:
-    _loss.backward()
-except RuntimeError as error:
-    _raised.append(error)
-assert len(_raised) == 1
-# sphinx_gallery_end_ignore
-
-# %%
-# **Writing through** ``.data``. It hides the write in the same way. Write to the tensor itself under ``torch.no_grad()``: then
-# the counter rises by itself.
-
-t = torch.ones(3)
-t.data.fill_(5.0)
-hidden = t._version
-with torch.no_grad():
-    t.fill_(5.0)
-print("version after .data:", hidden, "  after no_grad:", t._version)
-assert hidden == 0 and t._version == 1
-
-# %%
-# Exercise
-# --------
-# A leaf ``w`` is overwritten by NumPy between forward and backward. The loss is ``(w * x).sum()`` in one case and
-# ``(w + x).sum()`` in the other, and ``x`` requires grad. You call ``increment_version(w)``. Which backward raises?
-#
-# .. solution::
-#
-# The product saves ``w``, because the gradient with respect to ``x`` is ``w``. So its backward raises. The sum saves neither of
-# them.
-
-raised = {}
-for name, combine in {"w * x": torch.mul, "w + x": torch.add}.items():
-    w, x = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    loss = combine(w, x).sum()
-    np.copyto(w.detach().numpy(), 5.0)
-    increment_version(w)
-    try:
-        loss.backward()
-        raised[name] = False
-    except RuntimeError:
-        raised[name] = True
-print(raised)
-assert raised == {"w * x": True, "w + x": False}
+# After ``torch.__future__.set_swap_module_params_on_conversion(True)``, ``module.to()`` swaps, too.
 
 # %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter guards.
-# - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: hooks on saved tensors, and ``save_on_cpu``.
-# - :ref:`sphx_glr_gallery_memory_selective_checkpointing.py`: ``CheckpointPolicy``.
 # - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: memory that NumPy and PyTorch share.
 # - In PyTorch's reference: `torch.autograd <https://docs.pytorch.org/docs/stable/autograd.html>`__.

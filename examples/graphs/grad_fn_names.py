@@ -5,9 +5,10 @@ grad_fn names: what AddmmBackward0 and others mean
 .. in-short::
 
    ``grad_fn=<MulBackward0>`` names the *last* operation that was recorded for this tensor: ``mul``, which you may have written
-   as ``*``. The node computes the gradient of that operation. The number tells formulas of the same name apart. The name can
-   differ from what you wrote: below, ``nn.Linear(3, 2)`` ends with ``AddmmBackward0`` on a matrix and, in PyTorch 2.13, with
-   ``ViewBackward0`` on a batch of sequences.
+   as ``*``. The node computes the gradient of that operation. The number tells two formulas apart: ``x.sum()`` leaves
+   ``SumBackward0``, and ``x.sum(0)`` leaves ``SumBackward1``. The name can differ from what you wrote: below,
+   ``nn.Linear(3, 2)`` ends with ``AddmmBackward0`` on a matrix and, in PyTorch 2.13, with ``ViewBackward0`` on a batch of
+   sequences.
 """
 
 # %%
@@ -16,12 +17,7 @@ grad_fn names: what AddmmBackward0 and others mean
 # You print a tensor, or read an error, and find a name that is not in your code (as in `mmdetection#5584
 # <https://github.com/open-mmlab/mmdetection/issues/5584>`__). A single layer, on four sequences of five tokens:
 
-import re
-from pathlib import Path
-
 import torch
-import torch.nn.functional as F
-import torchgen
 from torch import nn
 
 torch.manual_seed(0)
@@ -50,28 +46,47 @@ assert output.grad_fn.name() == _last
 #    <https://github.com/pytorch/pytorch/pull/194077>`__).
 
 # %%
+# Look up any name
+# ----------------
+# 1. Take away ``Backward0``: ``AddmmBackward0`` belongs to the operation ``addmm``.
+# 2. Paste the name into the page of :doc:`formulas </reference/formulas>`. It says what the node computes and what it saves.
+# 3. Find your line. In anomaly mode, each node keeps the traceback of the call that made it:
+
+with torch.autograd.set_detect_anomaly(True):
+    output = nn.Linear(3, 2)(tokens)
+
+frames = output.grad_fn.metadata["traceback_"]
+yours = [frame for frame in frames if "site-packages" not in frame]
+print(yours[-1].splitlines()[1].strip())
+
+# sphinx_gallery_start_ignore
+assert yours[-1].splitlines()[1].strip() == "output = nn.Linear(3, 2)(tokens)"
+# sphinx_gallery_end_ignore
+
+# %%
 # Layers, attention and losses
 # ----------------------------
-# The tables say what each expression leaves on a CPU. ``node_names`` lists the nodes from a result to the leaves, without those
-# of the leaves:
+# The tables say what each expression leaves on a CPU. ``node_names`` walks from a result to the leaves:
+
+import torch.nn.functional as F
 
 x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], requires_grad=True)
-v = torch.ones(3, requires_grad=True)
-m = torch.ones(3, 2, requires_grad=True)
-b = torch.ones(4, 2, 3, requires_grad=True)
-c = torch.ones(4, 3, 2, requires_grad=True)
-q = torch.rand(1, 2, 5, 8, requires_grad=True)
+vector = torch.ones(3, requires_grad=True)
+matrix = torch.ones(3, 2, requires_grad=True)
+batch = torch.ones(4, 2, 3, requires_grad=True)
 image = torch.rand(1, 1, 4, 4, requires_grad=True)
 rows = torch.tensor([0, 1])
 
 
 def node_names(result):
-    found = [result.grad_fn]
-    for node in found:  # the list grows while it is read
-        for next_node, _ in node.next_functions:
-            if not (next_node in [None, *found] or hasattr(next_node, "variable")):
-                found.append(next_node)
-    return [type(node).__name__ for node in found]
+    names, waiting, seen = [], [result.grad_fn], {None}
+    while waiting:
+        node = waiting.pop(0)
+        if node not in seen and not hasattr(node, "variable"):  # a leaf has a variable
+            seen.add(node)
+            names.append(type(node).__name__)
+            waiting += [next_node for next_node, _ in node.next_functions]
+    return names
 
 
 print(node_names(output))
@@ -97,14 +112,13 @@ pd.set_option("display.max_rows", None, "display.max_colwidth", None)
 
 LAYERS = """
 nn.Linear(3, 2)(x)
-nn.Linear(3, 2)(b)
-nn.Linear(3, 2)(c.mT)
-nn.Linear(3, 2, bias=False)(b)
-x @ m
-x @ v
-v @ v
-b @ c
-b @ m
+nn.Linear(3, 2)(batch)
+nn.Linear(3, 2, bias=False)(batch)
+x @ matrix
+x @ vector
+vector @ vector
+batch @ batch.mT
+batch @ matrix
 nn.ReLU()(x)
 nn.Dropout(0.5)(x)
 nn.Embedding(4, 2)(rows)
@@ -115,18 +129,19 @@ nn.LayerNorm(3)(x)
 nn.RMSNorm(3)(x)
 nn.MaxPool2d(2)(image)
 nn.AdaptiveAvgPool2d(1)(image)
-nn.LSTM(3, 2)(b)[0]
+nn.LSTM(3, 2)(batch)[0]
 F.cross_entropy(x, rows)
 F.mse_loss(x, x)
 F.l1_loss(x, x)
 """
 
 # %%
-# Sorted by name. The last column has up to two of the nodes behind it, without ``Backward0``:
+# Sorted by name. ``x`` has the shape ``(2, 3)``, ``matrix`` ``(3, 2)``, ``batch`` ``(4, 2, 3)``, and ``vector`` has 3 elements.
+# The last column has up to two of the nodes behind it, without ``Backward0``:
 
 # sphinx_gallery_start_ignore
 layers = tabulate_last_nodes(LAYERS)
-assert len(layers) == 23 and not c.mT.is_contiguous()
+assert len(layers) == 22
 last = dict(zip(layers["you wrote"], layers.index, strict=True))
 # the steps that the text tells, and the same on other batches
 assert node_names(output)[:3] == [_last, "AddmmBackward0", "ViewBackward0"]
@@ -146,23 +161,26 @@ for size in ((1, 3), (7, 3), (0, 3)):
         "TBackward0",
     ]
 assert last["nn.Linear(3, 2)(x)"] == "AddmmBackward0"
-assert last["nn.Linear(3, 2)(b)"] == _last
-assert last["nn.Linear(3, 2, bias=False)(b)"] == "UnsafeViewBackward0"
+assert last["nn.Linear(3, 2)(batch)"] == _last
+assert last["nn.Linear(3, 2, bias=False)(batch)"] == "UnsafeViewBackward0"
 assert last["nn.Dropout(0.5)(x)"] == "MulBackward0"
-assert node_names(b @ c)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
-assert node_names(b @ m) == ["UnsafeViewBackward0", "MmBackward0", "ViewBackward0"]
-assert [node_names(t)[0] for t in (x @ m, x @ v, v @ v)] == [
+assert node_names(batch @ batch.mT)[:2] == ["UnsafeViewBackward0", "BmmBackward0"]
+assert node_names(batch @ matrix) == [
+    "UnsafeViewBackward0",
+    "MmBackward0",
+    "ViewBackward0",
+]
+assert [node_names(t)[0] for t in (x @ matrix, x @ vector, vector @ vector)] == [
     "MmBackward0",
     "MvBackward0",
     "DotBackward0",
 ]
+q = torch.rand(1, 2, 5, 8, requires_grad=True)
 attention = F.scaled_dot_product_attention(q, q, q)
 assert node_names(attention) == ["ScaledDotProductFlashAttentionForCpuBackward0"]
 assert node_names(F.scaled_dot_product_attention(q, q, q, dropout_p=0.5))[0] == (
     "UnsafeViewBackward0"
 )
-assert last["nn.Linear(3, 2)(c.mT)"] == "AddBackward0"
-assert tuple(q.shape) == (1, 2, 5, 8) and b.is_contiguous()
 assert node_names(nn.Linear(3, 2, bias=False)(x))[0] == "MmBackward0"
 assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
     name for written in last for name in node_names(eval(written))
@@ -171,18 +189,16 @@ assert not {"LinearBackward0", "MatmulBackward0", "LstmBackward0"} & {
 tabulate_last_nodes(LAYERS)
 
 # %%
-# - ``nn.Linear(3, 2)(b)`` ends with ``ViewBackward0`` in PyTorch 2.13, and with ``UnsafeViewBackward0`` in 2.15.
-# - ``nn.Linear(3, 2)(c.mT)`` ends with ``AddBackward0``. The batch ``c.mT`` is not contiguous.
-# - ``F.scaled_dot_product_attention(q, q, q)`` leaves ``ScaledDotProductFlashAttentionForCpuBackward0`` on this CPU.
-# - ``UnsafeView`` is harmless: it gives a temporary result a new shape (`an explanation
-#   <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
+# ``UnsafeView`` is harmless: it gives a temporary result a new shape (`an explanation
+# <https://discuss.pytorch.org/t/unsafeviewbackward-in-grad-fn/25992>`__).
 #
-# A different device, backend or dtype may leave different names.
+# A different device or dtype may leave different names. For example, ``F.scaled_dot_product_attention`` leaves
+# ``ScaledDotProductFlashAttentionForCpuBackward0`` on this CPU.
 
 # %%
 # Arithmetic and reductions
 # -------------------------
-# Each of these expressions leaves a single node besides that of the leaf.
+# Each of these expressions leaves a single node.
 #
 # .. how-measured:: Each expression is run, and sorted by the name of its one node.
 
@@ -208,7 +224,7 @@ x.topk(1).values; x.sort().values
 """
 SHAPES = """
 x.view(6); x.reshape(6); x.flatten(); x.t(); x.T; x.mT; x.transpose(0, 1)
-x.permute(1, 0); v.expand(2, 3); x.repeat(2, 1); x.unsqueeze(0); x[None]
+x.permute(1, 0); vector.expand(2, 3); x.repeat(2, 1); x.unsqueeze(0); x[None]
 x.squeeze(); x.squeeze(0); x.clone(); x.double(); x.to(torch.bfloat16)
 torch.cat([x, x]); torch.stack([x, x]); torch.hstack([x, x]); x[0]; x[:, 0]; x[0:1]
 x[:, 1:]; x[...]; x[[0, 1]]; x[rows]; x[x > 2]; x.index_select(0, rows)
@@ -266,9 +282,9 @@ tabulate_single_nodes(ARITHMETIC)
 # %%
 # Shapes, indexing and copies
 # ---------------------------
-# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. For an index, its kind
-# decides: a number leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows``
-# leaves ``Index``. Writing a tensor with such an index, as in ``t[rows] = new``, leaves ``IndexPutBackward0``.
+# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. An index that is a number
+# leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows`` leaves ``Index``.
+# Writing a tensor, as in ``t[rows] = new``, leaves ``IndexPutBackward0``.
 #
 # ``AsStridedBackward0`` can come from a change in place: change ``y`` after ``view = y.T``, and the view gets this node.
 
@@ -277,7 +293,7 @@ tabulate_single_nodes(SHAPES)
 # %%
 # Names without a number
 # ----------------------
-# These nodes do not come from the file of formulas that is described below.
+# These nodes are not built from a formula:
 #
 # .. how-measured:: Each row makes one such node and notes its type.
 
@@ -347,15 +363,19 @@ assert x.exp().grad_fn.name() == "ExpBackward0"
 tabulate_names_without_number()
 
 # %%
-# The class ``Exp`` becomes ``ExpBackward``. The missing number tells it from the built-in ``ExpBackward0``. With
-# ``use_reentrant=False``, the same checkpoint leaves only ``SinBackward0``.
+# The class ``Exp`` becomes ``ExpBackward``. The missing number tells it from the built-in ``ExpBackward0``.
+# ``checkpoint(torch.sin, x, use_reentrant=False)`` leaves only ``SinBackward0``, as if there were no checkpoint.
 
 # %%
 # Why: where the number comes from
 # --------------------------------
-# The built-in nodes with a number are generated from one file, ``derivatives.yaml``, which is installed with PyTorch. ``sum()``
-# and ``sum(0)`` have two formulas there, so there are two nodes. Formulas of the same name are numbered from 0, in the order of
-# that file:
+# The nodes with a number are generated from one file, ``derivatives.yaml``, which is installed with PyTorch. ``sum()`` and
+# ``sum(0)`` have two formulas there. Formulas of the same name are numbered from 0, in the order of that file:
+
+import re
+from pathlib import Path
+
+import torchgen
 
 folder = Path(torchgen.__file__).parent / "packaged" / "autograd"
 formulas = (folder / "derivatives.yaml").read_text()
@@ -408,53 +428,9 @@ assert slope.grad_fn.name() == "SigmoidBackwardBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# A name with a number drops the underscore of an in-place operation. ``leaky_relu_`` has its own formula, so it gets its own
-# number: ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and ``relu_`` share one formula, so both leave
-# ``ReluBackward0``. In ``SigmoidBackwardBackward0``, the operation was itself a step of backward, ``sigmoid_backward``: you can
-# find it on a gradient from ``create_graph=True``.
-
-# %%
-# Names in old notes
-# ------------------
-# Old tutorials and profiles (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) show names that are gone.
-#
-# .. how-measured:: The module torch._C._functions has the classes of built-in nodes. Each old name is looked up there.
-
-
-def tabulate_names_today(old_names):
-    found = []
-    for old, expressions in old_names.items():
-        assert not hasattr(torch._C._functions, old)
-        for written in expressions.split("; "):
-            found.append((old, node_names(eval(written))[0], written))
-    table = pd.DataFrame(found, columns=["old notes", "today", "you wrote"])
-    return table.set_index("old notes").rename_axis(index=None, columns="old notes")
-
-
-# %%
-# The last node that the same operation leaves today:
-
-old_names = {
-    "AddBackward": "x + x",
-    "MatMulBackward": "x @ m; x @ v; v @ v; b @ c",
-    "ReLUBackward": "x.relu()",
-    "ReluBackward1": "x.clone().relu_()",
-    "MkldnnConvolutionBackward": "nn.Conv2d(1, 1, 2)(image)",
-}
-# sphinx_gallery_start_ignore
-assert hasattr(torch._C._functions, "AddBackward0")
-assert tabulate_names_today(old_names)["today"].tolist() == [
-    "AddBackward0",
-    "MmBackward0",
-    "MvBackward0",
-    "DotBackward0",
-    "UnsafeViewBackward0",
-    "ReluBackward0",
-    "ReluBackward0",
-    "ConvolutionBackward0",
-]
-# sphinx_gallery_end_ignore
-tabulate_names_today(old_names)
+# In place, ``leaky_relu_`` has its own formula, so ``nn.LeakyReLU(inplace=True)`` leaves ``LeakyReluBackward1``. ``relu`` and
+# ``relu_`` share one formula. In ``SigmoidBackwardBackward0``, the operation was itself a step of backward,
+# ``sigmoid_backward``: you find it on a gradient from ``create_graph=True``.
 
 # %%
 # What people get wrong
@@ -516,9 +492,9 @@ assert "not implemented" in message
 #
 # .. solution::
 #
-# For example ``x.T.reshape(6)``. ``PermuteBackward0`` is ``.T``, and could also be ``permute`` or ``movedim``.
-# ``UnsafeViewBackward0`` gives a new shape. The ``Clone`` between them copied the data: ``reshape`` needs the elements of
-# ``x.T`` in a different order. Without the transpose, ``reshape`` leaves one node and copies nothing.
+# For example ``x.T.reshape(6)``. ``PermuteBackward0`` is ``.T``, and ``UnsafeViewBackward0`` gives a new shape. The ``Clone``
+# between them copied the data: ``reshape`` needs the elements of ``x.T`` in a different order. Without the transpose,
+# ``reshape`` leaves one node and copies nothing.
 
 print(node_names(x.T.reshape(6)))
 print(node_names(x.reshape(6)))
@@ -533,6 +509,49 @@ assert x.reshape(6).data_ptr() == x.data_ptr() != x.T.reshape(6).data_ptr()
 assert node_names(x.movedim(0, 1).reshape(6)) == node_names(x.T.reshape(6))
 assert node_names(x.permute(1, 0).reshape(6)) == node_names(x.T.reshape(6))
 # sphinx_gallery_end_ignore
+
+# %%
+# Names in old notes
+# ------------------
+# Old tutorials (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) show names that are gone.
+#
+# .. how-measured:: The module torch._C._functions has the classes of built-in nodes. Each old name is looked up there.
+
+
+def tabulate_names_today(old_names):
+    found = []
+    for old, expressions in old_names.items():
+        assert not hasattr(torch._C._functions, old)
+        for written in expressions.split("; "):
+            found.append((old, node_names(eval(written))[0], written))
+    table = pd.DataFrame(found, columns=["old notes", "today", "you wrote"])
+    return table.set_index("old notes").rename_axis(index=None, columns="old notes")
+
+
+# %%
+# The last node that the same operation leaves today:
+
+old_names = {
+    "AddBackward": "x + x",
+    "MatMulBackward": "x @ matrix; x @ vector; vector @ vector; batch @ batch.mT",
+    "ReLUBackward": "x.relu()",
+    "ReluBackward1": "x.clone().relu_()",
+    "MkldnnConvolutionBackward": "nn.Conv2d(1, 1, 2)(image)",
+}
+# sphinx_gallery_start_ignore
+assert hasattr(torch._C._functions, "AddBackward0")
+assert tabulate_names_today(old_names)["today"].tolist() == [
+    "AddBackward0",
+    "MmBackward0",
+    "MvBackward0",
+    "DotBackward0",
+    "UnsafeViewBackward0",
+    "ReluBackward0",
+    "ReluBackward0",
+    "ConvolutionBackward0",
+]
+# sphinx_gallery_end_ignore
+tabulate_names_today(old_names)
 
 # %%
 # See also

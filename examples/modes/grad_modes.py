@@ -11,19 +11,47 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
    In ``with torch.no_grad():`` nothing is recorded or saved for backward. Use it for validation, and for values that a later
    loss uses. ``with torch.inference_mode():`` is stricter: do not train with the tensors that it makes. So use it in a
    program that only predicts. ``enable_grad()`` turns recording on again inside ``no_grad()``, but not inside
-   ``inference_mode()``. Dropout stays on in both: see :doc:`Which switch do I want? </guide/which-switch>`.
+   ``inference_mode()``. No mode turns dropout off: call ``model.eval()`` too (:doc:`Which switch do I want?
+   </guide/which-switch>`).
 """
 
 # %%
-# The problem: a target that should stay fixed
-# --------------------------------------------
-# In Q-learning, a network learns to predict a target that it computes itself. The target should count as a constant, so
-# compute it in a block:
-
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+# A validation loop
+# -----------------
+# Validation needs the loss and no gradients:
 
 import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 1))
+batches = [(torch.randn(16, 4), torch.randn(16, 1)) for _ in range(3)]
+
+model.eval()  # turns dropout off
+total = 0.0
+with torch.no_grad():  # turns recording off
+    for inputs, targets in batches:
+        total += nn.functional.mse_loss(model(inputs), targets)
+model.train()
+print("loss", total / len(batches), "  recorded?", total.requires_grad)
+
+# sphinx_gallery_start_ignore
+_total = sum(nn.functional.mse_loss(model(_i), _t) for _i, _t in batches)
+assert not total.requires_grad and _total.requires_grad
+_nodes = [_total.grad_fn]
+for _node in _nodes:
+    _nodes += [_next for _next, _ in _node.next_functions if _next]
+assert sum(_node.name() == "MseLossBackward0" for _node in _nodes) == len(batches)
+# sphinx_gallery_end_ignore
+
+# %%
+# Without the block, ``total`` would keep the graph of each batch, so memory would grow.
+
+# %%
+# A target that should stay fixed
+# -------------------------------
+# In Q-learning, a network learns to predict a target that it computes itself. The target should count as a constant, so
+# compute it in a block:
 
 w = torch.tensor(3.0, requires_grad=True)
 x = torch.tensor(2.0)
@@ -39,7 +67,7 @@ assert w.grad == -4 and not target.requires_grad and target.grad_fn is None
 _w = torch.tensor(3.0, requires_grad=True)
 ((_w * x - (_w * x + 1)) ** 2).backward()
 assert _w.grad == 0
-_dropout = torch.nn.Dropout()
+_dropout = nn.Dropout()
 for _mode in (torch.no_grad, torch.inference_mode):
     with _mode():
         assert (_dropout(torch.ones(1000)) == 0).any()
@@ -68,7 +96,7 @@ for _mode in (torch.no_grad, torch.inference_mode):
 #      - no, and a later graph cannot save its results
 #      - a program that only predicts
 #
-# To see what the last row means, make a tensor ``k`` in each of the blocks and use it after the block:
+# To see what the last row means, make ``k`` in a block and use it after the block:
 #
 # .. how-measured:: This code makes k in each mode, runs each use outside of the block, and shortens the error.
 
@@ -155,6 +183,8 @@ tabulate_uses(torch.no_grad, torch.inference_mode)
 #
 # .. how-measured:: This code computes w * x in each pair of blocks.
 
+from contextlib import nullcontext
+
 OUTER = {
     "no block": nullcontext,
     "no_grad()": torch.no_grad,
@@ -199,8 +229,8 @@ with torch.inference_mode(), torch.set_grad_enabled(True):
 tabulate_nested_blocks()
 
 # %%
-# Between ``no_grad`` and ``enable_grad``, the inner block wins. Inference mode is a second switch, which only
-# ``inference_mode(False)`` turns off. That also turns recording *on*, even in a ``no_grad`` block.
+# Between ``no_grad`` and ``enable_grad``, the inner block wins. Neither of them ends inference mode. ``inference_mode(False)``
+# ends it, and turns recording *on*, even in a ``no_grad`` block.
 
 # %%
 # As a block, as a decorator, as a call
@@ -258,24 +288,6 @@ assert _raised == [True] and records()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``@torch.no_grad`` without brackets works too, and so do ``@torch.inference_mode`` and ``@torch.enable_grad``.
-
-# %%
-# What no_grad leaves alone
-# -------------------------
-# A parameter that you make in ``no_grad`` can be trained after the block:
-
-with torch.no_grad():
-    layer = torch.nn.Linear(4, 1)
-
-layer(torch.ones(2, 4)).sum().backward()
-print(layer.weight.requires_grad, layer.weight.grad)
-
-# sphinx_gallery_start_ignore
-assert layer.weight.requires_grad and layer.weight.grad.tolist() == [[2, 2, 2, 2]]
-# sphinx_gallery_end_ignore
-
-# %%
 # What people get wrong
 # ---------------------
 # **Calling torch.no_grad() without with.** On its own line it only makes an object:
@@ -293,22 +305,27 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# **Building a model in inference mode.** The weight of this layer silently stays without a gradient:
+# **Building a model in inference mode.** Its weight silently stays without a gradient. (A model built in ``no_grad()`` can be
+# trained.)
 
 with torch.inference_mode():
-    layer = torch.nn.Linear(4, 1)
+    layer = nn.Linear(4, 1)
 
 layer(torch.ones(2, 4)).sum().backward()
 print("weight.grad:", layer.weight.grad, "  bias.grad:", layer.bias.grad)
 
 # sphinx_gallery_start_ignore
+with torch.no_grad():
+    _layer = nn.Linear(4, 1)
+_layer(torch.ones(2, 4)).sum().backward()
+assert _layer.weight.requires_grad and _layer.weight.grad.tolist() == [[2, 2, 2, 2]]
 assert layer.weight.grad is None and layer.bias.grad == 2
 assert layer.weight.requires_grad and not layer.weight.t().requires_grad
 assert layer.weight.is_inference()
-_out = torch.nn.Linear(4, 1)(torch.ones(2, 4))
+_out = nn.Linear(4, 1)(torch.ones(2, 4))
 assert _out.grad_fn.next_functions[2][0].name() == "TBackward0"
 with torch.inference_mode():
-    _two = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 1))
+    _two = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 _raised = []
 try:
     _two(torch.ones(2, 4))
@@ -415,10 +432,13 @@ for _recorded in _rows():
 # %%
 # Use the decorator ``@torch.no_grad()`` for a generator: recording is off inside only.
 #
-# **Decorating an async def.** The mode is over before the body runs, so the body is recorded. Write ``with`` in the body,
-# around lines without ``await``: at an ``await``, other coroutines would run in the block.
+# **Decorating an async def.** The mode is over before the body runs, so the body is recorded. Write ``with`` in the body
+# instead, and no ``await`` in that block: while it waits, a different coroutine would run without recording.
 #
-# **Expecting the mode in another thread.** A mode belongs to the thread that set it, so a new thread starts with recording on:
+# **Expecting the mode in a different thread.** A mode belongs to the thread that set it, so a new thread starts with recording
+# on:
+
+from concurrent.futures import ThreadPoolExecutor
 
 with torch.no_grad(), ThreadPoolExecutor() as pool:
     print("recorded?", pool.submit(records).result())
@@ -459,6 +479,9 @@ assert "does not require grad" in message
 #
 # The table of nested blocks has the answer: ``inference_mode(False)`` turns recording on in each row. The image was made in
 # inference mode, so clone it inside the new block.
+
+
+from contextlib import nullcontext
 
 
 @torch.inference_mode(False)

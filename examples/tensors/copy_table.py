@@ -21,6 +21,7 @@ View or copy: which calls share memory
 # You normalize a batch or clear a part of a mask, and another tensor changes too. Or the write is lost. ``x[0]`` and ``x[[0]]``
 # both read the first row:
 
+import matplotlib.pyplot as plt
 import numpy as np
 import torch
 
@@ -35,15 +36,86 @@ assert x.tolist() == [[5, 0, 0], [0, 0, 0]]
 # sphinx_gallery_end_ignore
 
 # %%
-# Only the 5 is in ``x``. Some calls depend on how ``x`` lies in memory, so the table has three ``x`` with the same
-# 4 by 6 numbers of ``float32``: stored *by rows*, with the :ref:`strides <sphx_glr_gallery_tensors_strides.py>` ``(6, 1)``,
-# *by columns* ``(1, 4)``, as a transpose is, and *with gaps* ``(12, 2)``, as every second column of a wider tensor is.
+# Only the 5 is in ``x``.
+
+# %%
+# The rule: an offset and strides
+# -------------------------------
+# The numbers of a tensor lie in a row in memory. Take the block ``x[1:3, 1:4]`` of a matrix whose numbers count its cells:
 #
+# .. how-measured:: This code draws a matrix and its memory, and marks the cells of a block of it.
+
+
+def draw_cell(ax, left, bottom, number, marked):
+    color, width = ("#2563eb", 1.6) if marked else ("#94a3b8", 0.6)
+    style = {"fill": False, "edgecolor": color, "linewidth": width}
+    ax.add_patch(plt.Rectangle((left, bottom), 0.92, 0.92, **style))
+    style = {"ha": "center", "va": "center", "color": color, "fontsize": 9}
+    ax.text(left + 0.46, bottom + 0.46, number, **style)
+
+
+def draw_in_memory(x, block):
+    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    for number in x.flatten().int().tolist():
+        row, column = divmod(number, 6)
+        for left, bottom in ((column + 9, 5.4 - row), (number, 0)):
+            draw_cell(ax, left, bottom, number, number in block)
+    style = {"arrowstyle": "->", "color": "#c2410c"}
+    for start, end, text in ((0, 7, "offset 7"), (7, 13, "stride 6")):
+        ax.annotate("", (end + 0.4, 1), (start + 0.4, 1), arrowprops=style)
+        ax.text((start + end) / 2 + 0.4, 1.3, text, ha="center", color="#c2410c")
+    ax.text(8.7, 4.4, "x", ha="right", va="center")
+    ax.text(-0.3, 0.46, "memory", ha="right", va="center")
+    ax.set(xlim=(-3, 24.2), ylim=(-0.2, 6.5), title="The block x[1:3, 1:4] in memory")
+    ax.axis("off")
+
+
+# %%
+# It starts in cell 7. Each step to the right is 1 cell, and each step down is 6 cells. So the *offset* 7 and the *strides*
+# ``(6, 1)`` describe the block, and PyTorch copies nothing:
+
+x = torch.arange(24.0).reshape(4, 6)
+block = x[1:3, 1:4]
+print("offset", block.storage_offset(), "  strides", block.stride())
+draw_in_memory(x, block)
+
+# figure: A matrix of 4 rows and 6 columns with the numbers 0 to 23, and below it the same numbers in one row. The block 7, 8, 9
+#   and 13, 14, 15 is marked in both. An arrow from cell 0 to cell 7 is the offset, one from 7 to 13 the stride of 6.
+
+# sphinx_gallery_start_ignore
+assert block.storage_offset() == 7 and block.stride() == (6, 1)
+assert block.tolist() == [[7, 8, 9], [13, 14, 15]]
+# sphinx_gallery_end_ignore
+
+# %%
+# A result can share memory if an offset and one stride for each dimension describe it. The rows of ``x[[0, 2, 3]]`` are not
+# evenly spaced, so no stride describes them. PyTorch copies for each list, even for ``x[[0, 2]]``. ``x.flip(0)`` copies too,
+# because it needs a negative stride, which PyTorch lacks.
+
+# %%
+# Which calls share, and which copy
+# ---------------------------------
+# Some calls depend on how ``x`` lies in memory. So the table has the same numbers in three layouts. A transpose lies *by
+# columns*, and every second column of a wider tensor lies *with gaps*:
+
+
+def make_layouts():
+    numbers = torch.arange(24.0).reshape(4, 6)
+    return {
+        "by rows": numbers,
+        "by columns": numbers.t().contiguous().t(),
+        "with gaps": numbers.repeat_interleave(2, dim=1)[:, ::2],
+    }
+
+
+for layout, x in make_layouts().items():
+    print(f"{layout:<10} strides {x.stride()}")
+
+# %%
 # .. how-measured:: Each call is run on all three, and then its result is written to.
 
 import pandas as pd
 
-LAYOUTS = {"by rows": (6, 1), "by columns": (1, 4), "with gaps": (12, 2)}
 ROWS = [
     ["x[1]", "x[1:3]", "x[:, ::2]", "x[None]"],
     ["x.t()", "x.transpose(0, 1)", "x.permute(1, 0)"],
@@ -58,13 +130,8 @@ ROWS = [
 ]
 
 
-def make(layout):
-    x = torch.empty_strided((4, 6), LAYOUTS[layout])
-    return x.copy_(torch.arange(24.0).reshape(4, 6))
-
-
 def write_into_result(call, layout):
-    x = make(layout)
+    x = make_layouts()[layout]
     try:
         y = eval(call, {"x": x, "torch": torch})
     except RuntimeError:
@@ -74,12 +141,12 @@ def write_into_result(call, layout):
 
 
 def tabulate_writes():
-    found = {}
+    found, layouts = {}, list(make_layouts())
     for calls in ROWS:
-        answers = [[write_into_result(c, layout) for layout in LAYOUTS] for c in calls]
+        answers = [[write_into_result(c, layout) for layout in layouts] for c in calls]
         assert answers == answers[:1] * len(calls)  # all of a row agree
         found[",  ".join(calls)] = answers[0]
-    return pd.DataFrame(found, index=list(LAYOUTS)).T
+    return pd.DataFrame(found, index=layouts).T
 
 
 # sphinx_gallery_start_ignore
@@ -98,10 +165,11 @@ assert _found == {
     "x[[0, 2]]": _copies,
     "x.clone()": _copies,
 }
-for _layout in LAYOUTS:
-    assert torch.equal(make(_layout), torch.arange(24.0).reshape(4, 6))
-    assert make(_layout).stride() == LAYOUTS[_layout]
-    assert make(_layout).is_contiguous() == (_layout == "by rows")
+_strides = {"by rows": (6, 1), "by columns": (1, 4), "with gaps": (12, 2)}
+for _layout, _x in make_layouts().items():
+    assert torch.equal(_x, torch.arange(24.0).reshape(4, 6))
+    assert _x.stride() == _strides[_layout]
+    assert _x.is_contiguous() == (_layout == "by rows")
 # sphinx_gallery_end_ignore
 
 # %%
@@ -116,12 +184,9 @@ tabulate_writes()
 # %%
 # Why some answers depend on strides
 # ----------------------------------
-# A result can share memory if an offset and one step (stride) for each dimension describe it. A slice is such a result.
-# ``x.flip(0)`` would need a negative step, which PyTorch lacks, so it copies. A list of indices can pick in any order, so
-# PyTorch copies, even where a step would do, as for ``x[[0, 2]]``.
-#
-# - Where steps cannot describe the new shape, ``view`` raises an error, but ``reshape`` and ``flatten`` copy.
-# - ``contiguous`` and ``ravel`` want rows without gaps. They also copy the ``x`` with gaps, where a step of 2 would fit.
+# - ``x.view(24)`` needs one stride for all 24 elements. With gaps, it is 2. By columns, there is none, so ``view`` raises an
+#   error, and ``reshape`` and ``flatten`` copy.
+# - ``contiguous`` and ``ravel`` promise that the elements lie one after the other, so they copy the ``x`` with gaps, too.
 #
 # One number, expanded to a million, shows how much that can cost:
 
@@ -133,84 +198,50 @@ for flat in (big.reshape(-1), big.ravel()):
 assert big.reshape(-1).untyped_storage().nbytes() == 4
 assert big.ravel().untyped_storage().nbytes() == 4_000_000
 assert big.flatten().untyped_storage().nbytes() == 4
-assert make("with gaps").view(24).stride() == (2,)
-# sphinx_gallery_end_ignore
-
-# %%
-# The index decides, too. A tensor without dimensions counts as a number if it is ``int64``, but as a mask if it is boolean:
-
-
-def same_storage(a, b):
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-
-
-x = torch.arange(24.0).reshape(4, 6)
-for index in (torch.tensor(1), torch.tensor([1]), torch.tensor(True)):
-    print(f"{index!s:<14} shares: {same_storage(x, x[index])}")
-
-# sphinx_gallery_start_ignore
-assert not same_storage(x, x.flip(0)) and same_storage(x, x[::2])
-assert not same_storage(x, x[[0, 2]])
-_indices = (torch.tensor(1), torch.tensor([1]), torch.tensor(True))
-assert [same_storage(x, x[_i]) for _i in _indices] == [True, False, False]
+assert make_layouts()["with gaps"].view(24).stride() == (2,)
 # sphinx_gallery_end_ignore
 
 # %%
 # clone keeps the order of the strides, contiguous sorts by rows
 # --------------------------------------------------------------
-# ``x.t().clone()`` has new memory, and its strides have the order of those of ``x.t()``. ``x.t().contiguous()`` is sorted by
-# rows. The figure walks through each tensor, row after row, and shows where in its storage each element lies. So a contiguous
-# tensor is a straight line.
-#
-# .. how-measured:: This code draws each tensor's elements, in reading order, over their places in its storage.
+# Both copy a transpose, but the copies lie differently in memory:
 
-import matplotlib.pyplot as plt
-
-
-def draw_places_in_storage(tensors, x):
-    fig, axes = plt.subplots(2, 2, figsize=(7, 4.4), sharex=True, sharey=True)
-    for ax, (name, y) in zip(axes.flat, tensors.items(), strict=True):
-        shares = same_storage(y, x)
-        places = torch.arange(24).as_strided(y.shape, y.stride()).flatten()
-        style, color = ("o-", "#2563eb") if shares else ("s--", "#c2410c")
-        ax.plot(places, style, color=color, markersize=4, linewidth=0.8)
-        memory = "storage of x" if shares else "new storage"
-        ax.set_title(f"{name}\n{memory}, strides {y.stride()}", fontsize=10)
-    fig.supxlabel("element, in reading order")
-    fig.supylabel("place in its storage")
-    fig.suptitle("Where each element lies in memory")
-    fig.set_layout_engine("constrained")
-
-
-# %%
-# Four tensors with the same 24 numbers:
-
+x = torch.arange(6).reshape(2, 3)
 tensors = {
     "x": x,
     "x.t()": x.t(),
     "x.t().clone()": x.t().clone(),
     "x.t().contiguous()": x.t().contiguous(),
 }
-draw_places_in_storage(tensors, x)
+for name, y in tensors.items():
+    memory = y.as_strided((6,), (1,)).tolist()
+    print(f"{name:<18} strides {y.stride()}  memory {memory}")
 
-# figure: Four panels, place in storage against element in reading order. x is a straight line. x.t() is a zigzag
-#   on the storage of x. x.t().clone() is the same zigzag on new storage. x.t().contiguous() is a straight line on new
-#   storage.
 
 # sphinx_gallery_start_ignore
-assert [_y.stride() for _y in tensors.values()] == [(6, 1), (1, 6), (1, 6), (4, 1)]
-assert [same_storage(_y, x) for _y in tensors.values()] == [True, True, False, False]
+def _same_storage(a, b):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+_x = torch.arange(24.0).reshape(4, 6)
+assert not _same_storage(_x, _x.flip(0)) and _same_storage(_x, _x[::2])
+assert not _same_storage(_x, _x[[0, 2]]) and not _same_storage(_x, _x[[0, 2, 3]])
+assert [_y.stride() for _y in tensors.values()] == [(3, 1), (1, 3), (1, 3), (2, 1)]
+assert [_same_storage(_y, x) for _y in tensors.values()] == [True, True, False, False]
 assert [_y.is_contiguous() for _y in tensors.values()] == [True, False, False, True]
+_memory = [_y.as_strided((6,), (1,)).tolist() for _y in tensors.values()]
+assert _memory == [[0, 1, 2, 3, 4, 5]] * 3 + [[0, 3, 1, 4, 2, 5]]
 assert torch.zeros(1, 6).expand(4, 6).clone().stride() == (6, 1)
-assert make("with gaps").clone().stride() == (6, 1)
-_t = x.t()
+assert make_layouts()["with gaps"].clone().stride() == (6, 1)
+_t = _x.t()
 assert _t.to(memory_format=torch.contiguous_format) is _t
 assert _t.clone(memory_format=torch.contiguous_format).stride() == (4, 1)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``clone`` keeps the strides of a tensor that has neither gaps nor repeated elements. The clone of an expanded row is sorted by
-# rows. ``x.t().to(memory_format=torch.contiguous_format)`` is a trap (`pytorch#62027
+# ``clone`` copies the memory of a transpose as it is. ``contiguous`` sorts it: 0, 3 is the first row of ``x.t()``.
+#
+# ``x.t().to(memory_format=torch.contiguous_format)`` is a trap (`pytorch#62027
 # <https://github.com/pytorch/pytorch/issues/62027>`__): it returns the transpose as it was. Call ``contiguous()``.
 #
 # The gradient passes through both
@@ -231,7 +262,7 @@ print(x.grad)
 assert torch.equal(x.grad, torch.ones(2, 3))
 assert view.grad_fn.name() == "TBackward0" and copy.grad_fn.name() == "CloneBackward0"
 _d = x.detach()
-assert same_storage(_d, x) and not _d.requires_grad
+assert _same_storage(_d, x) and not _d.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
@@ -300,8 +331,7 @@ assert floats.tolist() == [1, 1] and integers.tolist() == [255, 255]
 _x = torch.ones(2, 3)
 assert _x.to("cpu") is _x.cpu() is _x.float() is _x.to(torch.float32) is _x
 assert _x.to(torch.float32, copy=True) is not _x
-for _layout in LAYOUTS:
-    _y = make(_layout)
+for _y in make_layouts().values():
     assert _y.float() is _y.cpu() is _y.to("cpu") is _y
 assert torch.dropout(_x, 0.5, False) is _x and torch.nn.Identity()(_x) is _x
 assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
@@ -314,6 +344,11 @@ assert torch.nn.Dropout().eval()(_x) is _x and _x.contiguous() is _x
 # **Comparing data_ptr().** It is the address of the first element, so a slice that starts elsewhere differs. Comparing storages
 # is better, but two halves of ``x`` have one storage, although a write into one half leaves the other alone.
 # ``np.shares_memory`` looks at the elements (of detached tensors on the CPU):
+
+
+def same_storage(a, b):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
 
 x = torch.zeros(6)
 top, bottom = x[:3], x[3:]
