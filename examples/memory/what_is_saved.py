@@ -569,7 +569,7 @@ ALL = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MA
 
 
 # %%
-# The images are 8.4 MB large, the sequence 0.8 MB, and ``q`` 2.1 MB.
+# .. how-measured:: Sixteen operations, for a device. The images are 8.4 MB large, the sequence 0.8 MB, and q 2.1 MB.
 
 
 def operations_on(device):
@@ -606,7 +606,7 @@ def operations_on(device):
 
 
 # %%
-# The hooks count, and PyTorch's allocator says how many bytes are in use while only ``grad_fn`` is kept.
+# .. how-measured:: The hooks count, and PyTorch's allocator says how many bytes are in use while only grad_fn is kept.
 
 
 def seen_by_hooks(operation, known):
