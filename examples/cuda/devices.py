@@ -156,7 +156,8 @@ ax.figure.tight_layout()
 
 # %%
 # A call that needs the values on the CPU waits for the queue: ``item()``, ``tolist()``, ``print``, ``.cpu()``, an ``if`` on a
-# tensor. The fake tensor ``x`` has no values, so three of these calls raise:
+# tensor. So do ``x[x > 0]`` and ``x.nonzero()``, because the values decide how large the result is. In a training loop, add up
+# ``loss.detach()`` on the GPU, and call ``item()`` once. The fake tensor ``x`` has no values, so three of these calls raise:
 
 with fake:
     for text, call in {

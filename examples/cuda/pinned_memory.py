@@ -523,7 +523,7 @@ assert leaf.is_leaf and leaf.is_pinned()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`, more calls that wait.
+# - :ref:`sphx_glr_gallery_cuda_devices.py`, more calls that wait.
 # - :ref:`sphx_glr_gallery_training_data_loading.py`, what a ``DataLoader`` does with your samples.
 # - :ref:`sphx_glr_gallery_memory_saved_tensor_hooks.py`: ``save_on_cpu(pin_memory=True)`` keeps what backward needs in pinned
 #   memory.

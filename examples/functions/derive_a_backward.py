@@ -12,24 +12,24 @@ Derive a backward: linear, cross entropy, layer norm, attention
 
 .. in-short::
 
-   Write one element of the result, differentiate it with respect to one entry of an input, and multiply by this element's
-   upstream gradient ``v``. Add that up over all elements. For a linear layer:
+   Write one element of the result, differentiate it with respect to one entry of an input, and multiply by the element's
+   upstream gradient ``v``. Add that up over all elements. For a linear layer on rows:
 
    .. code-block:: python
 
       y = x @ W.T + b
       grad_x, grad_W, grad_b = v @ W, v.T @ x, v.sum(0)
 
-   This is for ``x`` with two dimensions. Compare with autograd in ``float64``, with sizes above 1 that are all different. If
-   you only combine PyTorch's differentiable operations, you need no backward: autograd writes it for you.
+   Split a longer layer into short lines, and go back line by line. Compare with autograd in ``float64``, with sizes above 1
+   that are all different. If you only combine PyTorch's operations, you need no backward: autograd writes it.
 """
 
 # %%
 # The backward of a linear layer
 # ------------------------------
-# You write a kernel or a custom Function, and need its backward. Backward gets ``v``, the gradient of the loss with respect to
-# the result. A gradient has the shape of its tensor, which helps: with 5 rows, 3 inputs and 2 outputs, only one matrix product
-# of ``v`` and ``W`` has the shape of ``x``. Compared with autograd:
+# You write a kernel or a custom Function, and need its backward. Backward gets ``v``, the *upstream gradient*: that of the loss
+# with respect to the result. A gradient has the shape of its tensor, which helps: with 5 rows, 3 inputs and 2 outputs, only one
+# matrix product of ``v`` and ``W`` has the shape of ``x``. Compared with autograd:
 
 import torch
 
@@ -115,7 +115,8 @@ for (_left, _, _right, (_, *_shape)), _hand in zip(PRODUCTS, by_hand[:2], strict
 # -----------
 # 1. Write **one element** of the result: :math:`y_{ij} = \sum_k x_{ik} W_{jk} + b_j`.
 # 2. Choose **one entry** of an input. For each element that uses it, take the derivative times the element's :math:`v`, and add
-#    up. Row :math:`i` of the result uses :math:`x_{ik}`, and column :math:`j` uses :math:`W_{jk}` and :math:`b_j`:
+#    up. The entry :math:`x_{ik}` is in all of :math:`y_{i1}, y_{i2}`, so we add over :math:`j`. The entries :math:`W_{jk}` and
+#    :math:`b_j` are in all of :math:`y_{1j}, \ldots, y_{5j}`, so we add over :math:`i`:
 #
 #    .. math::
 #
@@ -126,7 +127,7 @@ for (_left, _, _right, (_, *_shape)), _hand in zip(PRODUCTS, by_hand[:2], strict
 # 3. Read the first two sums **as products** of matrices. In ``A @ B``, the summed index is the last one of ``A`` and the
 #    first one of ``B``. So :math:`v_{ij} W_{jk}` is ``v @ W``, and :math:`v_{ij} x_{ik}` needs a transpose: ``v.T @ x``.
 #
-# If you prefer indices to transposes, ``einsum`` takes step 2 as it is:
+# Instead of step 3, ``einsum`` takes the indices as they are:
 
 grad_x = torch.einsum("ij,jk->ik", v, W)
 grad_W = torch.einsum("ij,ik->jk", v, x)
@@ -146,40 +147,83 @@ for _shape in ((4, 5, 3), (2, 2, 3), (2, 3, 4, 3), (1, 3), (0, 3), (3,)):
 # sphinx_gallery_end_ignore
 
 # %%
-# For an ``x`` with more dimensions, such as batch, time and 3 inputs, make rows first: use ``v.reshape(-1, 2)`` and
-# ``x.reshape(-1, 3)`` for ``W`` and ``b``.
+# If ``x`` has more dimensions, such as batch and time, make rows of it first: ``x.reshape(-1, 3)``, ``v.reshape(-1, 2)``.
 
 # %%
-# Layer norm
-# ----------
-# In a layer norm, each ``x`` enters three times: itself, in the mean and in the variance. If you treat mean and variance as
-# constants, you only divide by the deviation, and the result is far off:
+# Layer norm, line by line
+# ------------------------
+# A layer norm is too long for one derivative. So split it into lines whose derivative you know:
 
 x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
 v = torch.randn(4, 6, dtype=torch.float64)
-deviation = (x.var(1, correction=0, keepdim=True) + 1e-5).sqrt()
-normal = (x - x.mean(1, keepdim=True)) / deviation
 
-(right,) = torch.autograd.grad(torch.nn.functional.layer_norm(x, (6,)), x, v)
-one_way = v / deviation
-print(f"relative error: {(one_way - right).norm() / right.norm():.0%}")
+mean = x.mean(1, keepdim=True)
+centered = x - mean
+variance = centered.square().mean(1, keepdim=True)
+deviation = (variance + 1e-5).sqrt()
+normal = centered / deviation
+
+# %%
+# Now go back from the last line to the first. Where a whole row uses one number, add up over the row. Where two lines use one
+# tensor, as :math:`c` and :math:`x`, add up both terms. :math:`\bar c` is the gradient with respect to :math:`c`, and a row has
+# :math:`n = 6` entries:
+#
+# .. list-table::
+#    :widths: 40 60
+#    :header-rows: 1
+#
+#    * - forward
+#      - backward
+#    * - normal: :math:`\hat x_k = c_k / \sigma`
+#      - :math:`\bar\sigma = -\sum_k v_k c_k / \sigma^2`, and :math:`\bar c_k` gets :math:`v_k / \sigma`
+#    * - deviation: :math:`\sigma = \sqrt{s + \varepsilon}`
+#      - :math:`\bar s = \bar\sigma / (2 \sigma)`
+#    * - variance: :math:`s = \frac{1}{n} \sum_k c_k^2`
+#      - :math:`\bar c_k` gets also :math:`\bar s \cdot 2 c_k / n`
+#    * - centered: :math:`c_k = x_k - m`
+#      - :math:`\bar m = -\sum_k \bar c_k`, and :math:`\bar x_k` gets :math:`\bar c_k`
+#    * - mean: :math:`m = \frac{1}{n} \sum_k x_k`
+#      - :math:`\bar x_k` gets also :math:`\bar m / n`
+#
+# In code, each step compared with autograd:
+
+grad_deviation = -(v * centered).sum(1, keepdim=True) / deviation**2
+grad_variance = grad_deviation / (2 * deviation)
+grad_centered = v / deviation + grad_variance * 2 * centered / 6
+grad_mean = -grad_centered.sum(1, keepdim=True)
+grad_x = grad_centered + grad_mean / 6
+
+by_hand = grad_deviation, grad_variance, grad_centered, grad_mean, grad_x
+steps = deviation, variance, centered, mean, x
+by_autograd = torch.autograd.grad(normal, steps, v)
+print([torch.allclose(*pair) for pair in zip(by_hand, by_autograd, strict=True)])
 
 # sphinx_gallery_start_ignore
+assert all(torch.allclose(*_p) for _p in zip(by_hand, by_autograd, strict=True))
+(right,) = torch.autograd.grad(torch.nn.functional.layer_norm(x, (6,)), x, v)
+assert torch.allclose(normal, torch.nn.functional.layer_norm(x, (6,)))
+assert torch.allclose(grad_x, right)
+assert torch.allclose(
+    grad_deviation, -(v * normal).sum(1, keepdim=True) / deviation
+) and torch.allclose(
+    grad_centered, (v - normal * (v * normal).mean(1, keepdim=True)) / deviation
+)
+assert torch.allclose(grad_mean / 6, -v.mean(1, keepdim=True) / deviation)
+one_way = v / deviation
 _off = (one_way - right).norm() / right.norm()
 assert _off > 0.2
-assert torch.allclose(normal, torch.nn.functional.layer_norm(x, (6,)))
 _fixed = (x - x.mean(1, keepdim=True).detach()) / deviation.detach()
 assert torch.allclose(torch.autograd.grad(_fixed, x, v)[0], one_way)
 # sphinx_gallery_end_ignore
 
 # %%
-# With all three ways, the gradient of one row is
+# Put the lines into each other. With :math:`c = \sigma \hat x`, the first three give
+# :math:`\bar c = (v - \hat x \, \text{mean}(v \hat x)) / \sigma`. The :math:`\hat x` of a row add up to 0, so the last two
+# lines only subtract :math:`\text{mean}(v) / \sigma`:
 #
-# .. math:: \bigl( v - \text{mean}(v) - \hat{x} \, \text{mean}(v \hat{x}) \bigr) \, / \, \sigma
-#
-# The first term comes from ``x`` itself, the second from the mean, the third from the variance. The hat marks the normalized
-# row, and :math:`\sigma = \sqrt{\text{var} + \varepsilon}`, with ``correction=0`` in the variance.
+# .. math:: \bar x = \bigl( v - \text{mean}(v) - \hat x \, \text{mean}(v \hat x) \bigr) \, / \, \sigma
 
+(right,) = torch.autograd.grad(torch.nn.functional.layer_norm(x, (6,)), x, v)
 all_ways = v - v.mean(1, keepdim=True) - normal * (v * normal).mean(1, keepdim=True)
 print(torch.allclose(all_ways / deviation, right))
 
@@ -216,16 +260,57 @@ assert all(torch.allclose(*_pair) for _pair in zip(_grads, _by_hand, strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. For rows, the weight's own
-# gradient is ``(v * normal).sum(0)``, and the bias's is ``v.sum(0)``.
+# With a weight and a bias of 6 numbers, put ``v * weight`` in place of ``v`` in this formula. The weight's own gradient is
+# ``(v * normal).sum(0)``, and the bias's is ``v.sum(0)``.
 #
 # Softmax and cross entropy
 # -------------------------
-# For one row of scores :math:`z` and the label :math:`c`, the loss is :math:`\log \sum_k e^{z_k} - z_c`. The derivative of the
-# first part is the softmax :math:`p`. So the gradient is :math:`p_j`, less 1 at the label. The mean divides by the number of
-# rows:
+# A softmax is :math:`e_k = \exp(z_k)`, then :math:`s = \sum_k e_k`, then :math:`p_k = e_k / s`. A whole row uses :math:`s`, and
+# two lines use :math:`e`:
+#
+# .. math::
+#
+#    \bar s = -\sum_k v_k e_k / s^2 \qquad \bar e_k = v_k / s + \bar s \qquad \bar z_k = \bar e_k e_k
 
 scores = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
+v = torch.randn(4, 6, dtype=torch.float64)
+
+e = scores.exp()
+s = e.sum(1, keepdim=True)
+p = e / s
+
+grad_s = -(v * e).sum(1, keepdim=True) / s**2
+grad_e = v / s + grad_s
+grad_scores = grad_e * e
+
+by_hand = grad_s, grad_e, grad_scores
+by_autograd = torch.autograd.grad(p, (s, e, scores), v)
+print([torch.allclose(*pair) for pair in zip(by_hand, by_autograd, strict=True)])
+
+# sphinx_gallery_start_ignore
+assert all(torch.allclose(*_p) for _p in zip(by_hand, by_autograd, strict=True))
+assert torch.allclose(p, scores.softmax(1))
+# sphinx_gallery_end_ignore
+
+# %%
+# Put into each other, with :math:`e / s = p`, they are :math:`p \cdot (v - \sum_k v_k p_k)`:
+
+
+def softmax_backward(p, v):
+    return p * (v - (v * p).sum(-1, keepdim=True))
+
+
+print(torch.allclose(softmax_backward(p, v), grad_scores))
+
+# sphinx_gallery_start_ignore
+assert torch.allclose(softmax_backward(p, v), grad_scores)
+# sphinx_gallery_end_ignore
+
+# %%
+# Cross entropy is shorter. For one row, the loss is :math:`\log s - z_\text{label}`. The derivative of :math:`\log s` with
+# respect to :math:`z_k` is :math:`e_k / s = p_k`. So the gradient is :math:`p_k`, less 1 at the label. The mean over the rows
+# divides it by their number:
+
 labels = torch.tensor([0, 5, 2, 2])
 loss = torch.nn.functional.cross_entropy(scores, labels)
 (right,) = torch.autograd.grad(loss, scores)
@@ -245,21 +330,13 @@ def _cross_entropy_grad(labels, **options):
 
 _one_hot = torch.nn.functional.one_hot(labels, 6)
 _kept = (labels != 2)[:, None]
-for _options, _hand in (
-    ({"ignore_index": 2}, (p - _one_hot) * _kept / _kept.sum()),
-    ({"label_smoothing": 0.1}, (p - (0.9 * _one_hot + 0.1 / 6)) / 4),
-    ({"reduction": "sum"}, p - _one_hot),
-):
-    assert torch.allclose(_cross_entropy_grad(labels, **_options), _hand)
-    assert not torch.allclose(_cross_entropy_grad(labels, **_options), grad)
+_hand = (p - _one_hot) * _kept / _kept.sum()
+assert torch.allclose(_cross_entropy_grad(labels, ignore_index=2), _hand)
+assert not torch.allclose(_hand, grad)
 _loss = torch.nn.functional.cross_entropy(scores, labels)
 _v, _quarter = torch.autograd.grad(_loss / 4, (_loss, scores))
 assert _v == 0.25 and torch.allclose(_quarter, _v * grad)
 assert not torch.allclose(_quarter, grad)
-_losses = torch.nn.functional.cross_entropy(scores, labels, reduction="none")
-_v = torch.randn_like(_losses)
-(_right,) = torch.autograd.grad(_losses, scores, _v)
-assert torch.allclose((p - _one_hot) * _v[:, None], _right)
 for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
     _padded = torch.tensor(_list)
     _kept = _padded != -100
@@ -267,65 +344,44 @@ for _list in ([0, 5, -100, 2], [0, 5, -100, -100], [-100] * 4):
     _hand[~_kept] = 0
     _hand[_kept] /= _kept.sum()
     assert torch.allclose(_cross_entropy_grad(_padded), _hand)
-    _said = []
-    try:
-        torch.nn.functional.one_hot(_padded, 6)
-    except RuntimeError as _error:
-        _said.append(str(_error))
-    assert len(_said) == 1 and "non-negative" in _said[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# This is for a ``v`` of 1, as in ``loss.backward()``. In a Function's ``backward``, multiply by ``v``. Options of
-# ``cross_entropy`` change the formula:
-#
-# - ``reduction="none"``: do not divide, and multiply each row by its own ``v``.
-# - ``ignore_index``, by default -100: ignored rows of finite scores get 0, the others are divided by their number. ``one_hot``
-#   refuses -100, so give it ``labels.clamp(min=0)``.
-# - ``label_smoothing=s``: replace ``one_hot`` by ``(1 - s) * one_hot + s / 6``, for 6 classes.
-#
-# Alone, a softmax has a different backward. Each score enters every probability of its row, through the sum. Each row of the
-# gradient is :math:`p \cdot (v - \sum_k v_k p_k)`:
-
-
-def softmax_backward(p, v):
-    return p * (v - (v * p).sum(-1, keepdim=True))
-
-
-(right,) = torch.autograd.grad(scores.softmax(1), scores, v)
-print(torch.allclose(softmax_backward(p, v), right))
-
-# sphinx_gallery_start_ignore
-assert torch.allclose(softmax_backward(p, v), right)
-# sphinx_gallery_end_ignore
+# In ``loss.backward()``, the upstream gradient of the loss is 1. In a Function's ``backward``, multiply by the one you get.
+# Rows that ``ignore_index`` leaves out get 0, and do not count in the number.
 
 # %%
 # Attention
 # ---------
-# Attention is two products with a softmax between them. So walk back through the three, with the formulas from above:
+# Attention is two products with a softmax between them, so you have all formulas:
 
 sizes = (4, 8), (5, 8), (5, 3)  # 4 queries, 5 keys, 5 values
-q, k, w = (torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in sizes)
-v = torch.randn(4, 3, dtype=torch.float64)
+q, k, values = (
+    torch.randn(*size, dtype=torch.float64, requires_grad=True) for size in sizes
+)
+v = torch.randn(4, 3, dtype=torch.float64)  # the upstream gradient, as above
 
 p = (q @ k.T / 8**0.5).softmax(-1)
-out = p @ w  # w: the values, since v is the upstream gradient
-right = torch.autograd.grad(out, (q, k, w), v)
+out = p @ values
+right = torch.autograd.grad(out, (q, k, values), v)
 
-grad_w = p.T @ v
-grad_p = v @ w.T
-grad_s = softmax_backward(p, grad_p) / 8**0.5
-grad_q, grad_k = grad_s @ k, grad_s.T @ q
-by_hand = grad_q, grad_k, grad_w
+grad_values = p.T @ v
+grad_p = v @ values.T
+grad_scores = softmax_backward(p, grad_p) / 8**0.5
+grad_q, grad_k = grad_scores @ k, grad_scores.T @ q
+by_hand = grad_q, grad_k, grad_values
 print([torch.allclose(*pair) for pair in zip(by_hand, right, strict=True)])
 
 # sphinx_gallery_start_ignore
 assert all(torch.allclose(*_pair) for _pair in zip(by_hand, right, strict=True))
-_out = torch.nn.functional.scaled_dot_product_attention(q[None], k[None], w[None])[0]
+_inputs = q, k, values
+(_out,) = torch.nn.functional.scaled_dot_product_attention(
+    *(_t[None] for _t in _inputs)
+)
 assert torch.allclose(_out, out)
 assert all(
     torch.allclose(*_pair)
-    for _pair in zip(torch.autograd.grad(_out, (q, k, w), v), right, strict=True)
+    for _pair in zip(torch.autograd.grad(_out, _inputs, v), right, strict=True)
 )
 _rows = (grad_p * p).sum(-1)
 assert torch.allclose(_rows, (v * out).sum(-1))
@@ -357,15 +413,13 @@ for _batch in ((), (2,), (2, 3)):
 # With batch and heads in front, write ``.mT`` for each ``.T``. A mask that sets scores to ``-inf`` leaves the formulas as they
 # are, if each query keeps at least one key.
 #
-# The sum in ``softmax_backward`` is ``(grad_p * p).sum(-1)``, which is ``(v * out).sum(-1)``. So a kernel can compute it from
-# ``v`` and the result. `FlashAttention <https://arxiv.org/abs/2205.14135>`__ does that, and computes ``p`` again, block by
-# block, instead of storing the whole matrix.
+# The sum in ``softmax_backward`` is the same as ``(v * out).sum(-1)``. `FlashAttention <https://arxiv.org/abs/2205.14135>`__
+# uses that, and computes ``p`` again, block by block, instead of storing the whole matrix.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The shape fits, and the gradient is wrong.** With a square ``W``, ``v @ W.T`` has the right shape as well, so test with
-# sizes that are all different:
+# **The shape fits, and the gradient is wrong.** With a square ``W``, ``v @ W.T`` has the right shape as well:
 
 x = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
 square = torch.randn(3, 3, dtype=torch.float64)
@@ -383,9 +437,8 @@ assert torch.allclose(_row, _row.sum(0)) and _row.shape != b.shape
 # sphinx_gallery_end_ignore
 
 # %%
-# **A broadcast is not summed.** ``b`` has 2 entries, and each was used in 5 rows, so its gradient is a sum over the rows. With
-# ``v`` instead, ``b = b - 0.1 * v`` silently makes a ``b`` of shape (5, 2). A test with a single row does not notice. In a
-# Function, you may return ``v`` itself, and autograd adds up the rows:
+# **A broadcast is not summed.** Each entry of ``b`` was used in 5 rows. With ``v`` instead of the sum, ``b = b - 0.1 * v``
+# silently makes a ``b`` of shape (5, 2). In a Function, you may return ``v`` itself, and autograd adds up the rows:
 
 
 class Shift(torch.autograd.Function):
@@ -409,13 +462,17 @@ assert torch.autograd.gradcheck(Shift.apply, (y.detach().requires_grad_(), b))
 # sphinx_gallery_end_ignore
 
 # %%
+# **Treating mean and deviation as constants.** If you ``detach()`` both in a layer norm, only ``v / deviation`` is left, and
+# that is far off.
+
+# %%
 # Exercise
 # --------
 # RMSNorm divides each row by :math:`r = \sqrt{\text{mean}(x^2) + \varepsilon}`, and subtracts no mean. Derive its backward.
 #
 # .. solution::
 #
-# ``x`` enters in two ways: itself, and in ``r``. The term of the mean goes, the other two stay. Compare with the same ``eps``:
+# The lines are those of layer norm without the mean, so the term of the mean goes:
 
 x = torch.randn(4, 6, dtype=torch.float64, requires_grad=True)
 v = torch.randn(4, 6, dtype=torch.float64)

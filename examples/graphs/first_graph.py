@@ -14,8 +14,8 @@ What is a computation graph in PyTorch?
 # The question: how does the loss react?
 # --------------------------------------
 # To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
-# *gradient*. With ``requires_grad=True`` you ask PyTorch to record. To see each number, we begin with two "weights", ``x1`` and
-# ``x2``, and the "loss" :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`.
+# *gradient*. To see each step, we begin with something smaller than a model: two numbers ``x1`` and ``x2``, and one result,
+# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. With ``requires_grad=True`` you ask PyTorch to record what is computed from them:
 
 import math
 
@@ -29,7 +29,7 @@ y1 = torch.log(a)
 y2 = torch.sin(x2)
 w = y1 * y2
 
-# graph: w -- The graph that these four lines recorded: each edge carries a local derivative
+# graph: w -- The graph that these four lines recorded, and the local derivative of each step
 
 # sphinx_gallery_start_ignore
 assert abs(w.item() - 1.7917594692 * 0.1411200081) < 1e-7  # log(6) * sin(3)
@@ -37,17 +37,18 @@ assert not any(t.retains_grad for t in (a, y1, y2, w))  # by default
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the figure along its arrows. Each card is a tensor. The card of a result names the node that PyTorch recorded for its
-# operation, such as ``LogBackward0`` for ``torch.log``. ``x1`` and ``x2`` are *leaves*: no operation was recorded for them. The
-# *root* ``w`` is where ``backward()`` will start. The number on an arrow (an *edge*) is a *local derivative*: if the value at
-# the start of the edge changes a little, the value at its end changes by about that number times as much. ``x2`` is used twice,
-# so two edges leave it. :doc:`/guide/how-to-read-a-graph` explains such figures.
+# Each card is a tensor. The card of a result names the *node* that PyTorch recorded for its operation, such as
+# ``LogBackward0`` for ``torch.log``. ``x1`` and ``x2`` are *leaves*: no operation was recorded for them. The *root* ``w`` is
+# where ``backward()`` will start. ``x2`` is used twice, so two arrows (*edges*) leave it.
+#
+# The number on an edge is a *local derivative*: if the value at its start changes a little, the value at its end changes by
+# about that number times as much. PyTorch stores no such number, only what a node needs to compute with it later. The figure
+# :doc:`asked the nodes </guide/how-to-read-a-graph>`.
 
 # %%
 # ``backward()`` fills in the gradients
 # -------------------------------------
-# One call computes the gradients of both leaves. With ``retain_grad()`` the four other tensors keep theirs too, so that you can
-# see each step.
+# One call computes the gradients of both leaves. With ``retain_grad()`` the other four tensors keep theirs too:
 
 for tensor in (a, y1, y2, w):
     tensor.retain_grad()
@@ -67,9 +68,34 @@ assert w.grad == 1  # where the walk starts
 # sphinx_gallery_end_ignore
 
 # %%
+# The same with a real loss
+# -------------------------
+# In training, the leaves are weights, and the root is a loss:
+
+inputs = torch.tensor([1.0, 2.0, 3.0])
+targets = torch.tensor([3.0, 5.0, 7.0])
+weight = torch.tensor(1.5, requires_grad=True)
+bias = torch.tensor(0.0, requires_grad=True)
+
+loss = ((weight * inputs + bias - targets) ** 2).mean()
+loss.backward()
+print(
+    f"loss {loss.item():.2f}, weight.grad {weight.grad:.2f}, bias.grad {bias.grad:.2f}"
+)
+
+# sphinx_gallery_start_ignore
+errors = 1.5 * inputs - targets
+assert torch.isclose(weight.grad, (2 * errors * inputs).mean()) and weight.grad < 0
+assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
+# sphinx_gallery_end_ignore
+
+# %%
+# Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little.
+
+# %%
 # What the number tells you
 # -------------------------
-# The gradient of ``x2`` is about -1.73. So if ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that step:
+# The gradient of ``x2`` above is about -1.73. So if ``x2`` grows by a small step, ``w`` shrinks by about 1.73 times that:
 
 
 def w_at(x2):
@@ -93,9 +119,9 @@ assert 80 < gaps[0] / gaps[1] < 120 and 80 < gaps[1] / gaps[2] < 120
 # Why it works: the chain rule, one node at a time
 # ------------------------------------------------
 # **Start at the root with 1, and go against the arrows. Along an edge, multiply by its number. Where several edges lead back to
-# one tensor, add.** By hand:
+# one tensor, add.** By hand, where ``da`` is short for the derivative of ``w`` by ``a``:
 
-dw = 1.0
+dw = 1.0  # w changes as fast as itself
 dy1 = dw * y2.item()  # w = y1 * y2
 dy2 = dw * y1.item()
 da = dy1 / a.item()  # y1 = log(a)
@@ -122,7 +148,7 @@ for _name, _tensor in tensors.items():
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of ``x2`` is a sum over its two paths, and each term is a product of local derivatives:
+# The gradient of ``x2`` has one term for each path:
 #
 # .. math::
 #
@@ -130,39 +156,14 @@ for _name, _tensor in tensors.items():
 #      = \underbrace{y_2 \cdot \frac{1}{a} \cdot x_1}_{\text{through } a}
 #      + \underbrace{y_1 \cdot \cos x_2}_{\text{through } y_2}
 #
-# This is called *reverse-mode automatic differentiation*, or *backpropagation*. The graph has directed edges and no cycles:
-# a *directed acyclic graph*.
-
-# %%
-# The same with a real loss
-# -------------------------
-# One weight, a bias, and a batch of three samples:
-
-inputs = torch.tensor([1.0, 2.0, 3.0])
-targets = torch.tensor([3.0, 5.0, 7.0])
-weight = torch.tensor(1.5, requires_grad=True)
-bias = torch.tensor(0.0, requires_grad=True)
-
-loss = ((weight * inputs + bias - targets) ** 2).mean()
-loss.backward()
-print(
-    f"loss {loss.item():.2f}, weight.grad {weight.grad:.2f}, bias.grad {bias.grad:.2f}"
-)
-
-# sphinx_gallery_start_ignore
-errors = 1.5 * inputs - targets
-assert torch.isclose(weight.grad, (2 * errors * inputs).mean()) and weight.grad < 0
-assert torch.isclose(bias.grad, (2 * errors).mean()) and bias.grad < 0
-# sphinx_gallery_end_ignore
-
-# %%
-# Both gradients are negative, so the loss gets smaller if ``weight`` and ``bias`` grow a little.
+# This is *reverse-mode automatic differentiation*, or *backpropagation*. The graph is *directed* and *acyclic*: its edges have
+# a direction and form no cycle.
 
 # %%
 # What is recorded
 # ----------------
-# Each recorded result has a ``grad_fn``: the node that can send its gradient back. The last three results below have none. A
-# boolean or an integer cannot change a little, and ``detach()`` asks for the same numbers without a record:
+# Each recorded result has a ``grad_fn``: its node. The last three results below have none. A boolean or an integer cannot
+# change a little, and ``detach()`` asks for the same numbers without a record:
 
 results = {
     "torch.log(a)": y1,
@@ -205,8 +206,7 @@ assert "backward through the graph a second time" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Run the forward pass again: it records a new graph. :ref:`The page on this error
-# <sphx_glr_gallery_errors_backward_twice.py>` has more fixes.
+# Run the forward pass again: it records a new graph (:ref:`more fixes <sphx_glr_gallery_errors_backward_twice.py>`).
 #
 # **Forgetting to clear** ``.grad``. Each ``backward()`` adds to it, so after a second one both gradients are twice as large:
 
@@ -226,7 +226,7 @@ else:
 # sphinx_gallery_end_ignore
 
 # %%
-# Call ``optimizer.zero_grad()`` before ``backward()`` in each training step, or set ``weight.grad = None``.
+# Call ``optimizer.zero_grad()`` before ``backward()`` in each training step.
 #
 # **Calling** ``backward()`` **on several numbers.** ``(weight * inputs).backward()`` raises :ref:`an error
 # <sphx_glr_gallery_errors_not_a_scalar.py>`. Take the mean or the sum first, as ``loss`` does.

@@ -6,8 +6,8 @@ Saved tensors: what autograd keeps for backward
 
    Between forward and backward, the graph keeps tensors that derivatives need: an input (``log``), the result (``exp``,
    ``relu``) or a new tensor (a dropout mask). ``v + w`` keeps none. Count them with ``saved_tensors_hooks(pack, unpack)``,
-   each storage once. The hooks miss what a custom Function stores as ``ctx.x``, and what an inner pair of hooks takes. The
-   peak of memory can be higher than what is kept.
+   each storage once. The hooks miss what a custom Function stores as ``ctx.x``. The peak of memory can be higher than what is
+   kept.
 
 .. index::
    single: saved tensors; memory of an operation
@@ -18,8 +18,8 @@ Saved tensors: what autograd keeps for backward
 # %%
 # Why training needs more memory than inference
 # ---------------------------------------------
-# Under ``torch.no_grad()``, an intermediate result is freed once your code no longer refers to it. But in training, the graph
-# keeps some of them for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
+# Under ``torch.no_grad()``, a result is freed once your code no longer refers to it. In training, the graph keeps some results
+# for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
 
 import sys
 
@@ -53,15 +53,14 @@ assert torch.polygamma(1, e).grad_fn._saved_n == 1  # here, self is the second o
 # %%
 # The derivative of :math:`e^x` is :math:`e^x`, so the node of ``exp`` keeps its *result*. The derivative of :math:`\log s` is
 # :math:`1 / s`, so the node of ``log`` keeps its *input*. The derivative of ``e + 1`` is 1 for any ``e``, so its node keeps no
-# tensor. For most operations, you find the kept tensors in attributes of ``grad_fn`` whose names begin with ``_saved``:
-# ``self`` is usually the first operand, ``other`` the second.
+# tensor. Most nodes show what they keep in attributes that begin with ``_saved``; ``self`` is usually the first operand.
 
 # %%
 # The rule: read the formula
 # --------------------------
-# The node of an operation keeps what PyTorch's formula for its derivative uses. So write down the derivative, and see which
-# values occur in it: :math:`\cos x` for ``sin``, the input; :math:`y \, (1 - y)` for ``sigmoid``, the result; 1 for a sum, no
-# value.
+# The node keeps what PyTorch's formula for the derivative uses. So write down the derivative, and see which values occur in it:
+# :math:`\cos x` for ``sin``, the input; :math:`y \, (1 - y)` for ``sigmoid``, the result; 1 for a sum, no value. That is right
+# for most operations. A few, such as ``F.avg_pool2d`` and ``gather``, keep their input only to know its shape. So measure.
 
 # %%
 # Count the bytes of your function
@@ -90,15 +89,16 @@ assert len(saved) == 3 and sum(sizes.values()) == 8_000_000
 
 # %%
 # ``exp`` saved its result, and the product saved both factors. One of those factors *is* the result of ``exp``, so three
-# tensors lie in two storages of 4 MB. Return ``tensor.detach()``, because ``tensor`` itself :ref:`can leak
-# <sphx_glr_gallery_memory_saved_tensor_hooks.py>`.
+# tensors lie in two storages of 4 MB.
+#
+# The hook returns ``tensor.detach()``. If it returned ``tensor``, the graph could hold itself and :ref:`never be freed
+# <sphx_glr_gallery_memory_saved_tensor_hooks.py>`. But now backward does not notice an in-place change of a saved tensor. So
+# use such hooks to count, not to train.
 
 # %%
 # Operation by operation
 # ----------------------
-# The same measurement for single operations on ``v``, 4 MB large. ``w`` is a constant of the same size.
-#
-# .. how-measured:: This code runs each operation under the hooks, adds up the storages, and looks up whose memory each is.
+# ``measure`` does the same for any operation. It returns the saved tensors, their storages in MB, and the result:
 
 
 def storage_of(tensor):
@@ -116,6 +116,10 @@ def measure(operation, *operands):
         result = operation(*operands)
     sizes = {storage_of(tensor): tensor.untyped_storage().nbytes() for tensor in saved}
     return saved, sum(sizes.values()) / 1e6, result
+
+
+# %%
+# .. how-measured:: row tells whose memory an operation keeps: that of v, of w, of the result, or a new tensor.
 
 
 def row(operation):
@@ -155,12 +159,13 @@ operations = {
     "v.max(1).values": lambda: v.max(1).values,
     "v.sort().values": lambda: v.sort().values,
 }
+
+# %%
+# Single operations on ``v``, which is 4 MB large and requires a gradient, and on ``w``, a constant of the same size:
+
 table = pd.DataFrame([row(operation) for operation in operations.values()], operations)
 table = table.rename_axis(columns="operation")
 by_operation = table.map(lambda cell: f"{cell:g}" if isinstance(cell, float) else cell)
-
-# %%
-# ``v`` requires a gradient and ``w`` does not:
 
 # sphinx_gallery_start_ignore
 # fmt: off
@@ -187,12 +192,9 @@ for _type in (torch.float16, torch.bfloat16, torch.float64):
 by_operation
 
 # %%
-# The first eight keep no tensor, because their derivative is the same for all values of ``v``.
+# The first eight keep no tensor, because their derivative is the same for all values of ``v``. Keeping ``v`` or ``w`` costs
+# nothing more while you hold them too.
 #
-# ``v`` and ``w`` exist anyway, so to keep them costs nothing more while you hold them too. A result or a new tensor may be held
-# by the graph alone.
-
-# %%
 # Adding up the sizes of the *tensors* gives a wrong number. ``v * v`` saves two tensors in one storage. The other way round, a
 # small view keeps the whole storage that it looks into:
 
@@ -212,11 +214,10 @@ assert _found == [(8_000_000, 4.0), (4_000, 4.0), (4_000, 0.004)]
 # %%
 # In-place activations
 # --------------------
-# Four times ``Linear`` and an activation, with a batch of 4 MB.
-# How much does the graph keep for backward, and how much memory is in use at the worst moment of the forward pass?
+# Four times ``Linear`` and an activation, on a batch of 4 MB. What does the graph keep, and how much memory is in use at the
+# worst moment of the *forward* pass? Weights and batch are left out.
 #
-# .. how-measured:: Hooks count what is kept; a TorchDispatchMode counts the live storages after each operation. Weights,
-#    batch, and what an operation needs only inside itself are left out.
+# .. how-measured:: Hooks count what is kept; a TorchDispatchMode counts the live storages after each operation.
 
 import weakref
 
@@ -298,18 +299,17 @@ assert _raised == [True]
 in_place.astype(int)
 
 # %%
-# - ``ReLU`` keeps its result, in place or not. The next ``Linear`` keeps the same tensor as its input. In place, the result
-#   needs no memory of its own, and the peak is lower by one tensor.
-# - ``LeakyReLU`` and ``ELU`` keep their input. In place they keep their result instead, which the next ``Linear`` keeps anyway.
+# - ``ReLU`` keeps its result, which the next ``Linear`` keeps anyway: four tensors of 4 MB. In place, only the peak of this
+#   forward pass is lower. In a training step, backward can need as much again.
+# - ``LeakyReLU`` and ``ELU`` keep their input, which makes four tensors, and the next ``Linear`` keeps the result, three more:
+#   28 MB. In place, they keep the result, too.
 # - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, so you gain nothing.
-#
-# So ``inplace=True`` `can lower the peak <https://github.com/pytorch/vision/issues/807>`__.
 
 # %%
 # What the hooks do not see
 # -------------------------
-# A custom Function can keep a tensor as an :ref:`attribute of ctx
-# <sphx_glr_gallery_functions_context_methods.py>`, which the hooks never get. So the count is zero:
+# A custom Function can keep a tensor as an :ref:`attribute of ctx <sphx_glr_gallery_functions_context_methods.py>`. The hooks
+# never get it, so the count is zero:
 
 
 class Square(torch.autograd.Function):
@@ -345,7 +345,7 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# If pairs of hooks are nested, then only the innermost pair gets the tensors.
+# Inside another ``with saved_tensors_hooks(...)``, only the innermost hooks get the tensors.
 
 # %%
 # The rule in a chain of steps
@@ -376,8 +376,7 @@ del results
 # %%
 # ``b`` is the result of ``exp`` and the input of ``sin``, so both nodes keep it, in one storage.
 #
-# A product needs its second factor for the gradient of the first, and the first for the gradient of the second. So if only one
-# of them requires a gradient, one tensor is enough:
+# A product keeps each factor for the gradient of the other one. So if only one requires a gradient, one tensor is enough:
 
 u = torch.rand(1000, 1000, requires_grad=True)
 print(measure(torch.mul, v, u)[1], "MB if both factors require a gradient")
@@ -407,8 +406,8 @@ with Alive(set()) as _alive:
 # %%
 # One operation instead of several can keep less
 # ----------------------------------------------
-# Written by hand, ``v * torch.sigmoid(v)`` keeps ``v`` and the sigmoid. ``F.silu(v)`` is one operation with one node. It keeps
-# ``v``, and computes the sigmoid again in backward.
+# Written by hand, ``v * torch.sigmoid(v)`` keeps ``v`` and the sigmoid. ``F.silu(v)`` has one node, which keeps ``v`` and
+# computes the sigmoid again in backward.
 #
 # .. how-measured:: Six functions, built in and written by hand, with equal results and gradients up to rounding; and the plot.
 
@@ -494,21 +493,20 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. Built in, it keeps its input, its
-# result and one number for each row of that matrix, because PyTorch `chooses
-# <https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html>`__ a fused operation.
+# By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. The fused operation
+# that PyTorch chose does not.
 #
 # But measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Adding up the sizes of the saved tensors.** Count each storage once, as above.
+# **Adding up the sizes of tensors.** Count each storage once.
 #
-# **Expecting too much of inplace=True, or too little.** With ``SiLU`` it saves nothing, with ``ReLU`` it lowers the peak by one
-# tensor, and after an ``exp`` it makes backward :ref:`raise an error <sphx_glr_gallery_errors_modified_in_place.py>`.
+# **Expecting too much of inplace=True.** With ``SiLU`` it saves nothing, with ``ReLU`` the graph keeps as much as before, and
+# after an ``exp`` backward :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`.
 #
-# **Trusting the hooks for everything.** They miss what a Function keeps on ``ctx``.
+# **Training inside hooks that count.** They switch off this error, so a gradient can be silently wrong.
 
 # %%
 # Exercise
@@ -517,7 +515,7 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 #
 # .. solution::
 #
-# Save the input only, then compute the sigmoid a second time in backward, which is the price. With :math:`s = \sigma(x)` the
+# Save the input only, and compute the sigmoid a second time in backward: this is the price. With :math:`s = \sigma(x)`, the
 # derivative is :math:`s \, (1 + x \, (1 - s))`.
 
 
@@ -546,9 +544,7 @@ assert torch.autograd.gradcheck(Silu.apply, points)
 # %%
 # Measured on a GPU
 # -----------------
-# A GPU has different kernels, and some keep something different. Inputs and weights are left out. The bytes are counted twice:
-# by the hooks, and by PyTorch's allocator. For the allocator, the code drops the result, keeps its ``grad_fn``, and asks how
-# many more bytes are in use.
+# A GPU has different kernels, and some keep something different.
 #
 # .. needs-a-gpu::
 
@@ -573,7 +569,7 @@ ALL = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MA
 
 
 # %%
-# The images are 8.4 MB large, the sequence 0.8 MB, and ``q`` 2.1 MB, or 1 MB in bfloat16.
+# .. how-measured:: Sixteen operations, for a device. The images are 8.4 MB large, the sequence 0.8 MB, and q 2.1 MB.
 
 
 def operations_on(device):
@@ -610,7 +606,7 @@ def operations_on(device):
 
 
 # %%
-# ``seen_by_hooks`` and ``seen_by_allocator`` are the two ways to count.
+# .. how-measured:: The hooks count, and PyTorch's allocator says how many bytes are in use while only grad_fn is kept.
 
 
 def seen_by_hooks(operation, known):
@@ -668,9 +664,8 @@ assert _lstm < _mb["GPU, hooks"]["lstm, without cuDNN"] / 2
 devices.round(2).rename_axis(columns="MB")
 
 # %%
-# In 12 of the 16 rows, the GPU keeps as much as the CPU: the formula decides. The kernels differ for ``F.dropout`` (a float for
-# each element on the CPU, a bool on the GPU), for the LSTM (with cuDNN it keeps less than half of what it keeps without), and
-# for attention with dropout, which is not fused on the CPU. The hooks and the allocator agree in each row.
+# In 12 of the 16 rows, the GPU keeps as much as the CPU. ``F.dropout`` keeps a float for each element on the CPU, a bool on the
+# GPU. The hooks and the allocator agree in each row.
 
 # %%
 # See also
