@@ -36,9 +36,9 @@ def run_cells(cells: Sequence[str]) -> list[tuple[str, str, str]]:
     from ipykernel.inprocess import InProcessKernelManager
     from ipykernel.iostream import OutStream
 
-    if any("TRITON_INTERPRET" in cell for cell in cells):  # Triton must know it when it is imported
-        for name in [name for name in sys.modules if re.match(r"triton(?!\._C)\b", name)]:
-            del sys.modules[name]
+    asked = "TRITON_INTERPRET" in "".join(cells)  # which Triton must know when it is imported
+    for name in [name for name in sys.modules if asked and re.match(r"triton(?!\._C)\b", name)]:
+        del sys.modules[name]
     OutStream.flush_timeout = 600  # not 10 s: on a machine with other work, what a cell says would be lost
     manager = InProcessKernelManager()
     manager.start_kernel()

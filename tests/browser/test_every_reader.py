@@ -110,8 +110,8 @@ def test_from_a_message_to_the_fix(opened: Callable[[str], Page]) -> None:
 
 def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: BrowserContext, origin: str) -> None:
     tab = open_page(phone, origin, "index.html")
-    for card in ("Computation graphs", "What is a computation graph"):
-        tab.locator(f".card-title a:has-text('{card}')").tap()
+    tab.locator(".card-title a:has-text('Computation graphs')").tap()
+    tab.locator(".card-title a").first.tap()
     tab.wait_for_url("**/first_graph.html")
     read = []
     while "/graphs/" in tab.url:
@@ -125,10 +125,9 @@ def test_from_the_front_page_through_the_first_chapter_on_a_phone(phone: Browser
 
 def test_with_the_keyboard_alone(opened: Callable[[str], Page]) -> None:
     tab = opened("index.html")
-    for page in ("graphs/index.html", "first_graph.html"):
-        go_to(tab, f"document.activeElement.matches('.card a[href$=\"{page}\"]')")
-        tab.keyboard.press("Enter")
-        tab.wait_for_url(f"**/{page}")
+    go_to(tab, "document.activeElement.matches('.begin')")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/autograd-in-ten-minutes.html")
     go_to(tab, "document.activeElement.type === 'range'")
     tab.keyboard.press("Home")
     tab.keyboard.press("ArrowRight")
