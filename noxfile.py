@@ -48,7 +48,8 @@ def install_environment(session: nox.Session, torch: str = TORCH) -> Path:
     if torch:
         wish = "torch" if torch == "newest" else f"torch=={torch}"
         text = re.sub(r"^torch==\S+", wish, text, flags=re.MULTILINE)
-        text = re.sub(r"^triton==[^\s;]+", "triton", text, flags=re.MULTILINE)  # each PyTorch with CUDA asks for its own
+        # each PyTorch for CUDA asks for its own
+        text = re.sub(r"^triton==[^\s;]+", "triton", text, flags=re.MULTILINE)
     installed, wanted = home / "requirements.sha256", hashlib.sha256(text.encode() + sys.version.encode()).hexdigest()
     if not installed.is_file() or installed.read_text() != wanted:
         shutil.rmtree(home, ignore_errors=True)

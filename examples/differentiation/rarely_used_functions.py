@@ -165,8 +165,8 @@ for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
 # Why: each tensor counts its writes
 # ----------------------------------
 # A tensor and its views share a :ref:`version counter <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. PyTorch's
-# operations in place raise it. A node notes the version of what it saves, and backward raises an error if the counter has moved.
-# NumPy leaves the counter alone, so you raise it yourself.
+# operations in place raise it. A node notes the version of what it saves, and backward raises an error if the counter has
+# moved. NumPy leaves the counter alone, so you raise it yourself.
 #
 # In these cases, backward can still return a wrong gradient:
 #
@@ -174,7 +174,7 @@ for _part in (_whole.expand(2, 4), _whole.detach(), _whole.view(2, 2).T):
 #   <sphx_glr_gallery_memory_saved_tensor_hooks.py>`, or under ``torch.func``.
 # - A custom Function kept the tensor as ``ctx.y = y``. Use ``ctx.save_for_backward(y)``.
 # - The operation saved ``y.data`` or ``torch.from_numpy(...)`` of the same memory. Each of them has its own counter.
-# - The function in ``checkpoint(function, x)`` used the tensor, which was not one of its arguments.
+# - The function in ``checkpoint(function, x)`` got the tensor in another way than as a positional argument.
 
 # %%
 # What people get wrong
@@ -244,7 +244,8 @@ assert raised == {"w * x": True, "w + x": False}
 # %%
 # More functions that are rarely needed
 # -------------------------------------
-# ``get_gradient_edge`` returns a place in the graph, a ``GradientEdge``. It gives you the gradient there after the tensor is gone:
+# ``get_gradient_edge`` returns a place in the graph, a ``GradientEdge``. It gives you the gradient there after the tensor is
+# gone:
 
 from torch.autograd.graph import get_gradient_edge
 
@@ -426,8 +427,8 @@ assert ran == [0, 1, 2, 3, 4, 5]  # the forward alone
 # sphinx_gallery_end_ignore
 
 # %%
-# ``GraphExecGroup`` is for two losses from one checkpointed block, each with its own backward. Each backward would run the block
-# again, so three times in all. In the group, the second uses what the first has computed:
+# ``GraphExecGroup`` is for two losses from one checkpointed block, each with its own backward. Each backward would run the
+# block again, so three times in all. In the group, the second uses what the first has computed:
 
 from torch.utils.checkpoint import GraphExecGroup, checkpoint
 
@@ -494,8 +495,9 @@ assert torch.allclose(*_grads)
 # If the losses share an operation in the block that saves a tensor, the second backward raises an error.
 
 # %%
-# ``swap_tensors`` exchanges everything in two tensors: type, numbers, ``.grad``, and hooks. So an optimizer that holds ``w`` gets
-# the new content. Swap before the forward pass, or after backward:
+# ``swap_tensors`` exchanges everything in two tensors: type, numbers, ``.grad``, and hooks. So an optimizer that holds ``w``
+# gets the new content. Swap between ``optimizer.step()`` and the next forward, since ``.grad`` goes with the old content.
+# Adam's state stays as it was, so make a new optimizer if the type changes. If you swap too late, backward raises an error:
 
 w = nn.Parameter(torch.zeros(2))
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -529,6 +531,19 @@ except RuntimeError as error:
 _loss.backward()
 torch.utils.swap_tensors(_w, _new)  # after backward
 assert _refused == [True]
+_v = nn.Parameter(torch.ones(2))
+_adam = torch.optim.Adam([_v])
+_v.sum().backward()
+_adam.step()
+torch.utils.swap_tensors(_v, nn.Parameter(_v.detach().double()))
+assert _v.grad is None
+_v.sum().backward()
+try:
+    _adam.step()
+except RuntimeError as error:
+    assert "expected dtype" in str(error)
+else:
+    raise AssertionError
 torch.__future__.set_swap_module_params_on_conversion(True)
 _layer = nn.Linear(2, 2, bias=False)
 _loss = _layer(torch.ones(1, 2)).sum()

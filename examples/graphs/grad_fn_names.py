@@ -282,9 +282,9 @@ tabulate_single_nodes(ARITHMETIC)
 # %%
 # Shapes, indexing and copies
 # ---------------------------
-# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. An index that is a number
-# leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows`` leaves ``Index``.
-# Writing a tensor, as in ``t[rows] = new``, leaves ``IndexPutBackward0``.
+# ``reshape``, ``flatten``, ``hstack`` and ``.T`` call a different operation, and that one is recorded. An index that is a
+# number leaves ``Select``, a slice such as ``0:1`` leaves ``Slice``, and a list, a mask or the tensor ``rows`` leaves
+# ``Index``. Writing a tensor, as in ``t[rows] = new``, leaves ``IndexPutBackward0``.
 #
 # ``AsStridedBackward0`` can come from a change in place: change ``y`` after ``view = y.T``, and the view gets this node.
 

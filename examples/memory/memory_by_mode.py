@@ -289,6 +289,15 @@ with FakeTensorMode():
         except (AssertionError, RuntimeError) as error:
             _messages.append(str(error))
 assert len(_messages) == 3
+
+
+def _run_lstm(*_):
+    return nn.LSTM(16, 32)(torch.randn(4, 10, 16))
+
+
+_real = measure_kept(_run_lstm)
+with FakeTensorMode():
+    assert measure_kept(_run_lstm) < _real / 3
 assert "Please convert all Tensors to FakeTensors first" in _messages[0]
 assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messages[2]
 # sphinx_gallery_end_ignore
@@ -296,7 +305,7 @@ assert "_local_scalar_dense" in _messages[1] and "_local_scalar_dense" in _messa
 # %%
 # For 32 images, this is the number that was measured. Build the network inside the block too. If you do not, PyTorch says
 # *Please convert all Tensors to FakeTensors first*. ``item()`` and an ``if`` on a value raise an error with
-# ``_local_scalar_dense``, because there are no values. ``torch._subclasses`` begins with an underscore, so it may change.
+# ``_local_scalar_dense``, because there are no values. The workspace of an ``nn.LSTM`` is missing, so predict no LSTM this way.
 
 # %%
 # See also

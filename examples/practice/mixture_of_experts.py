@@ -74,8 +74,8 @@ import matplotlib.pyplot as plt
 
 
 def plot_gradients():
-    figure, axes = plt.subplots(2, 2, figsize=(7, 3.6), sharey=True, layout="constrained")
-    figure.get_layout_engine().set(h_pad=0.12)  # inches, between a row's title and the numbers above it
+    figure, axes = plt.subplots(2, 2, figsize=(7, 3.6), sharey=True)
+    figure.set_layout_engine("constrained", h_pad=0.12)  # inches between the rows
     for row, softmax_first in zip(axes, (True, False), strict=True):
         for ax, k in zip(row, (1, 2), strict=True):
             model = model_after_backward(k, softmax_first)
