@@ -3,7 +3,7 @@ Triton kernel with a backward: triton_op, wrap_triton, register_autograd
 ========================================================================
 
 .. index::
-   ! single: Triton kernel without a gradient
+   single: Triton kernel without a gradient
    single: TRITON_INTERPRET
    single: non-contiguous grad_output in a kernel
    single: gradient of RMSNorm

@@ -685,9 +685,6 @@ assert [torch.amp.is_autocast_available(kind) for kind in kinds] == [True] * 3 +
 # sphinx_gallery_end_ignore
 
 # %%
-# So ask ``torch.cuda.is_available()``.
-
-# %%
 # Exercise
 # --------
 # A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0. Where does it

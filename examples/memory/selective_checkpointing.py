@@ -251,9 +251,8 @@ for _policy, _same in {
 
 for policy in CheckpointPolicy:
     row = measure(lambda *_, answer=policy, **__: answer)
-    print(
-        f"{policy.name:<18} {row['kept']:>4.1f} MiB, {row['again'][0]:>2} products again"
-    )
+    kept, again = row["kept"], row["again"][0]
+    print(f"{policy.name:<18} {kept:>4.1f} MiB, {again:>2} products again")
 
     # sphinx_gallery_start_ignore
     _same = "keep everything" if "SAVE" in policy.name else "keep nothing"

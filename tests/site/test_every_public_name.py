@@ -24,7 +24,7 @@ REASONS = {
     "a base of torch.autograd.Function, from which nobody else derives": "BackwardCFunction FunctionMeta",
     "what checkpoint() is made of; nobody else calls it": "SelectiveCheckpointContext CheckpointFunction "
     "DefaultDeviceType SAC_IGNORED_OPS "
-    "noop_context_fn check_backward_validity detach_variable get_device_states set_device_states",
+    "check_backward_validity detach_variable get_device_states set_device_states",
     "what the profiler is made of": "EnforceUnique EventList FunctionEvent KinetoStepTracker MemRecordsAcc",
     "the time before mark_dirty(), which replaced it": "InplaceFunction",
     "a base of the recurrent networks before PyTorch 0.4": "NestedIOFunction",
@@ -32,9 +32,7 @@ REASONS = {
     "what gradcheck() is made of; nobody else calls it": "get_analytical_jacobian get_numerical_jacobian "
     "get_numerical_jacobian_wrt_specific_input",
     "reads files of nvprof, which NVIDIA has replaced": "load_nvprof parse_nvprof_trace",
-    "is einops' function for named axes, and has nothing to do with derivatives": "rearrange",
-    "is about CUDA streams, and shows nothing on a CPU": "set_override_stale_capture_stream "
-    "set_warn_on_accumulate_grad_stream_mismatch",
+    "is about CUDA streams, and shows nothing on a CPU": "set_override_stale_capture_stream",
 }
 WHY_NOT = {name for names in REASONS.values() for name in names.split()}
 _WORD = re.compile(r"[A-Za-z_]\w*")
