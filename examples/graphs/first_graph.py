@@ -15,7 +15,7 @@ What is a computation graph in PyTorch?
 # --------------------------------------
 # To train a model, you need one number for each weight: how fast the loss grows as that weight grows. This is the weight's
 # *gradient*. To see each step, we begin with something smaller than a model: two numbers ``x1`` and ``x2``, and one result,
-# :math:`w = \log(x_1 x_2) \cdot \sin(x_2)`. With ``requires_grad=True`` you ask PyTorch to record what is computed from them:
+# ``w = log(x1 * x2) * sin(x2)``. With ``requires_grad=True`` you ask PyTorch to record what is computed from them:
 
 import math
 
