@@ -409,6 +409,8 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # %%
 # - **In a loss**: compute this in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
+# - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
+#   <sphx_glr_gallery_training_gradient_clipping.py>`.
 # - **For a log**: read the state dict, on all processes:
 
 with torch.no_grad():
@@ -435,6 +437,29 @@ register_fsdp_forward_method(_net, "generate")
 _net.generate(_one).sum().backward()
 assert _net.head.weight.grad.full_tensor().any()
 _mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
+
+# only the body is sharded, clipped by hand and whole
+from torch.nn.utils import clip_grad_norm_, clip_grads_with_norm_, get_total_norm
+
+_net, _plain, _said = Net(), Net(), []
+_plain.load_state_dict(_net.state_dict())
+fully_shard(_net.body, mesh=_mesh)
+for _each in (_net, _plain):
+    (9 * _each(_one)).square().sum().backward()
+try:
+    clip_grad_norm_(_net.parameters(), 1.0)
+except RuntimeError as error:
+    _said.append("got mixed torch.Tensor and DTensor" in str(error))
+assert _said == [True]
+_groups = list(_net.body.parameters()), list(_net.head.parameters())
+_norms = [get_total_norm([p.grad for p in group]) for group in _groups]
+_norm = (_norms[0].full_tensor() ** 2 + _norms[1] ** 2) ** 0.5
+for _group in _groups:
+    clip_grads_with_norm_(_group, 1.0, _norm)
+assert torch.allclose(clip_grad_norm_(_plain.parameters(), 1.0), _norm) and _norm > 1
+_body = _net.body.weight.grad.full_tensor()
+assert torch.allclose(_body, _plain.body.weight.grad)
+assert torch.allclose(_net.head.weight.grad, _plain.head.weight.grad)
 
 
 class _Reading(Net):

@@ -179,17 +179,33 @@ _one = torch.tensor([1.5, -0.5, -0.5, -0.5])
 _rows = torch.zeros(1300)
 _tokens = grpo_loss(_rows, _rows, _one.repeat_interleave(_lengths))
 assert _one.mean() == 0 and _tokens < -1
+_policy = ref_logp.clone().requires_grad_()  # the reference is the start
+_rises = []
+for _ in range(30):  # with a penalty of 0.1 times k3, one step for each draw
+    _l = _policy.log_softmax(0)
+    _d = (_l - ref_logp)[words]
+    _kl = torch.expm1(-_d) + _d
+    _loss = grpo_loss(_l[words], _l[words].detach(), advantage) + 0.1 * _kl.mean()
+    assert torch.allclose(_loss, 0.1 * _kl.mean(), atol=1e-6)
+    _rises.append((_loss.item(), _l[[0, 2]].exp().sum().item()))  # the mean reward
+    _policy = _policy - 0.3 * torch.autograd.grad(_loss, _policy)[0]
+    _policy = _policy.detach().requires_grad_()
+assert abs(_rises[0][0]) < 1e-6 and _rises[-1][0] > _rises[5][0] > 1e-3
+assert _rises[-1][1] > _rises[5][1] > _rises[0][1]
 for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
     _gain = torch.minimum(ratio * _sign, ratio.clamp(0.8, 1.2) * _sign)
     assert torch.autograd.grad(_gain.sum(), ratio)[0].tolist() == _wanted
 # sphinx_gallery_end_ignore
 
 # %%
-# With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (`open-r1#239
-# <https://github.com/huggingface/open-r1/issues/239>`__, `trl#3452 <https://github.com/huggingface/trl/issues/3452>`__). It is
-# not 0 if longer answers :ref:`count more <sphx_glr_gallery_practice_language_model_losses.py>`. Watch the reward instead. The
-# clip acts when the weights have moved. It ends the gradient of a token whose ratio has moved far enough in the direction that
-# its advantage asks for.
+# With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (`trl#3452
+# <https://github.com/huggingface/trl/issues/3452>`__). It is not 0 if longer answers :ref:`count more
+# <sphx_glr_gallery_practice_language_model_losses.py>`. With a KL penalty, the loss is :math:`\beta` times the KL: it starts at
+# 0 and rises while the policy gets better (asked in `open-r1#239 <https://github.com/huggingface/open-r1/issues/239>`__). Watch
+# the reward instead.
+#
+# When the weights have moved, the clip ends the gradient of a token whose ratio has moved far enough in the direction that its
+# advantage asks for.
 #
 # In longer answers, each token gets ``advantage[:, None]``, and the mean leaves out the padding.
 

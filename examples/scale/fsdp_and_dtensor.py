@@ -289,6 +289,12 @@ def _claims(rank):
     weight.to_local().square().sum().backward()
     wanted = 2 * weight.detach().full_tensor()
     parts.append(torch.equal(weight.grad.full_tensor(), wanted))
+    for claim in (None, [Partial()]):  # a summand: its gradient is 3
+        summand = torch.full((2,), 1.0 + rank, requires_grad=True)
+        tensor = DTensor.from_local(summand, mesh, [Partial()])
+        (3 * tensor.to_local(grad_placements=claim)).sum().backward()
+        parts.append(summand.grad.tolist() == [3.0, 3.0])
+        parts.append(summand.grad.tolist() == [6.0, 6.0])
     return right, _two_dimensions(rank), parts
 
 
@@ -302,10 +308,11 @@ def _two_dimensions(rank):
     return grads
 
 
-from torch.distributed.tensor import Shard
+from torch.distributed.tensor import DTensor, Shard
 
 for _rank, (_found, _grads, _parts) in enumerate(run_in_two_processes(_claims)):
-    assert _grads == [1.5, _rank + 1] and _parts == [True, False, False, True]
+    assert _grads == [1.5, _rank + 1] and _parts[:4] == [True, False, False, True]
+    assert _parts[4:] == [True, False, False, True]
     for _of_placement in _found:
         assert _of_placement == [
             [False, False, False, True],
@@ -323,14 +330,20 @@ for _rank, (_found, _grads, _parts) in enumerate(run_in_two_processes(_claims)):
 # - ``[Partial()]`` if each process computes a summand of one loss.
 # - ``[Replicate()]`` if all processes compute the same loss from the same numbers.
 #
-# Leave it out for ``to_local()`` of a part (``Shard``). A mesh with two dimensions needs two placements in the list. With only
-# one, you get no error either.
+# Leave it out for ``to_local()`` of a part (``Shard``) or of a ``Partial`` tensor. The gradient of a summand is the same in all
+# processes, so ``[Partial()]`` multiplies it by their number. A mesh with two dimensions needs two placements in the list. With
+# only one, you get no error either.
 
 # %%
 # Accumulate and clip
 # -------------------
 # Write the loop that you would write for one process. ``set_requires_gradient_sync(False)`` saves exchanges, but each process
-# then keeps whole gradients. DDP's ``no_sync()`` raises *'FSDPSequential' object has no attribute 'no_sync'*.
+# then keeps whole gradients. On a mesh with replicas, ``set_requires_all_reduce(False)`` saves only the exchange between them,
+# and each process keeps its part. With both, ``.grad`` is None until the last piece.
+#
+# DDP's ``no_sync()`` raises *'FSDPSequential' object has no attribute 'no_sync'*. Code that calls it only for a DDP model
+# leaves FSDP2 out in silence, so each piece exchanges (`cosmos-framework#161
+# <https://github.com/NVIDIA/cosmos-framework/issues/161>`__).
 
 from torch.nn.utils import clip_grad_norm_
 
@@ -387,6 +400,28 @@ def _accumulated(rank):
     return results
 
 
+def _replicas(rank):
+    """Exchanges between two replicas, whether .grad is None after each piece, gradients."""
+    names = {"mesh_dim_names": ("replicate", "shard")}
+    mesh, results = init_device_mesh("cpu", (2, 1), **names), []
+    real = dist.all_reduce
+    for way in (None, "set_requires_all_reduce", "set_requires_gradient_sync"):
+        net, sent, none = make_net(), [], []
+        for layer in (net[0], net[2], net):
+            fully_shard(layer, mesh=mesh)
+        dist.all_reduce = lambda *a, sent=sent, **o: (sent.append(1), real(*a, **o))[1]
+        pieces = zip(x[rank].chunk(4), y[rank].chunk(4), strict=True)
+        for i, (xs, ys) in enumerate(pieces):
+            if way:
+                getattr(net, way)(i == 3)
+            (mse_loss(net(xs), ys) / 4).backward()
+            none.append(net[0].weight.grad is None)
+        dist.all_reduce = real
+        grads = [p.grad.full_tensor() for p in net.parameters()]
+        results.append((len(sent), none, grads))
+    return results
+
+
 def _exchange_off(rank):
     net = shard(make_net())
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
@@ -427,10 +462,16 @@ def _one_unit(rank):
 
 
 def _hidden(rank):
-    return _accumulated(rank), _exchange_off(rank), _one_unit(rank)
+    return _accumulated(rank), _exchange_off(rank), _one_unit(rank), _replicas(rank)
 
 
-for _found, _off, _moves in run_in_two_processes(_hidden):
+for _found, _off, _moves, _copies in run_in_two_processes(_hidden):
+    assert [sent for sent, *_ in _copies] == [8, 2, 2]
+    _none = [[False] * 4, *[[True, True, True, False]] * 2]
+    assert [none for _, none, _ in _copies] == _none
+    for *_, _grads in _copies:
+        for _grad, _wanted in zip(_grads, _right.values(), strict=True):
+            assert torch.allclose(_grad, _wanted, atol=1e-5)
     assert _found.pop() == "'FSDPSequential' object has no attribute 'no_sync'"
     assert [sent for sent, _ in _found] == [8, 2, 2, 2]
     for _i, (_, _grads) in enumerate(_found):
@@ -473,9 +514,7 @@ for _before, _after in both:
 # **An epoch that ends while the exchange is off.** Then ``.grad`` is None, and ``optimizer.step()`` changes nothing. The next
 # exchange adds what was kept, even after ``zero_grad()``. Call ``set_requires_gradient_sync(True)`` before the last piece.
 #
-# **A norm from item().** It is the norm of one part, and to clip with it scales each process by a different factor. In
-# PyTorch 2.9, this was so for the result of ``clip_grad_norm_``, too (`pytorch#170862
-# <https://github.com/pytorch/pytorch/issues/170862>`__).
+# **A norm from item().** It is the norm of one part, and to clip with it scales each process by a different factor.
 
 
 def two_norms(rank):

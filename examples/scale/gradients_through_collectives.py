@@ -254,7 +254,7 @@ for _found, _said in run_in_two_processes(_hostile):
 # %%
 # One total has slope 1. The gradient is 2, the slope of the *sum* of both totals. DDP (and :ref:`FSDP2
 # <sphx_glr_gallery_scale_fsdp_and_dtensor.py>`) then takes the mean over the processes. Together: **you train on the mean of
-# the losses that the processes compute.** If this mean is the loss you want, no factor is needed.
+# the losses that the processes compute.**
 
 # %%
 # Where the factor of the world size comes from
@@ -407,6 +407,49 @@ assert (
 )
 
 
+def _block(keys):
+    return torch.cat([keys, keys.roll(1, 1)])  # 4 positives, 4 negatives
+
+
+def _all_at_once(queries, keys, rank):
+    """The loss of all queries, without a first: what the others should give."""
+    queries, keys = (
+        all_gather_single(tensor, 0, dist.group.WORLD) for tensor in (queries, keys)
+    )
+    return contrastive(queries, _block(keys))
+
+
+def _together(queries, keys, rank):
+    keys = _block(keys)
+    first = rank * len(keys)
+    keys = all_gather_single(keys, 0, dist.group.WORLD)
+    return contrastive(queries, keys, first)
+
+
+def _apart(queries, keys, rank):
+    parts = _block(keys).chunk(2)
+    parts = [all_gather_single(part, 0, dist.group.WORLD) for part in parts]
+    return contrastive(queries, torch.cat(parts), first=4 * rank)
+
+
+def _counted_in_queries(queries, keys, rank):
+    keys = all_gather_single(_block(keys), 0, dist.group.WORLD)
+    return contrastive(queries, keys, first=4 * rank)
+
+
+def _with_negatives(rank):
+    ways = _all_at_once, _together, _apart, _counted_in_queries
+    return [measure_pattern(way, rank) for way in ways]
+
+
+_both = run_in_two_processes(_with_negatives)
+_mean, *_means = [(_one[0] + _two[0]) / 2 for _one, _two in zip(*_both, strict=True)]
+assert [abs(_loss - _mean) < 1e-5 for _loss in _means] == [True, True, False]
+for (_, _wanted), *_ways in _both:
+    _same = [torch.allclose(_grad, _wanted, atol=1e-5) for _, _grad in _ways]
+    assert _same == [True, True, False]
+
+
 def _messages(rank):
     alone, found = [dist.new_group([one]) for one in range(2)][rank], set()
     with warnings.catch_warnings(record=True) as caught:
@@ -453,8 +496,12 @@ assert "imed out" in _said[0] and _said[1] == ""
 table
 
 # %%
-# With wrong labels, the queries of the second process look for keys of the first. Backward passes ``dist.all_reduce`` as if it
-# were not there, with a warning that *an autograd kernel was not registered*, so the division by the world size comes twice.
+# With wrong labels, the queries of the second process look for keys of the first. If ``keys`` also holds negatives, each
+# process sends more keys than it has queries: begin at ``rank * len(keys)``, or gather positives and negatives apart
+# (`sentence-transformers#3442 <https://github.com/huggingface/sentence-transformers/pull/3442>`__).
+#
+# Backward passes ``dist.all_reduce`` as if it were not there, with a warning that *an autograd kernel was not registered*, so
+# the division by the world size comes twice.
 #
 # **all_gather_single of the wrong module.** The older ``torch.distributed.nn.functional.all_gather`` has a derivative, and
 # since 2.13 warns that you should use the one of ``_functional_collectives``. ``dist.all_gather_single(output, tensor)`` has no

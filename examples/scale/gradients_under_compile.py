@@ -105,7 +105,7 @@ def plot_errors(errors):
 
 
 # %%
-# The errors, on a logarithmic axis. The losses are equal.
+# The errors, on a logarithmic axis:
 
 # figure: Bars on a logarithmic axis. Not compiled, eager and aot_eager are off by less than a millionth, which is rounding. The
 #   last, aot_eager_decomp_partition, is off by more than a tenth.
@@ -268,8 +268,35 @@ assert not _known or settings.to_numpy().tolist() == [
     ["works", "skipped", "no gradient"],
     ["raises", "runs", "works"],
 ]
+
+
+def _make():
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+_optimizer, _said = _make(), []
+for _setting in ({}, {"trace_autograd_ops": True}, {"compiled_autograd": True}):
+    for _call in (_optimizer.zero_grad, _optimizer.step, _make, model.zero_grad):
+
+        def _step(x, y, call=_call):
+            call()
+            return nn.functional.mse_loss(model(x), y)
+
+        torch.compiler.reset()
+        with torch._dynamo.config.patch(**_setting):
+            try:
+                torch.compile(_step, backend="eager", fullgraph=True)(x, y)
+                _said.append("works")
+            except Unsupported:
+                _said.append("raises")
+assert not _known or _said == [*["raises"] * 3, "works"] * 3
+torch.compiler.reset()
 # sphinx_gallery_end_ignore
 settings.rename_axis(columns="setting")
+
+# %%
+# Make the optimizer outside of the compiled function, and call ``optimizer.zero_grad()`` and ``optimizer.step()`` there. With
+# ``fullgraph=True``, each of them raises inside it, under all three settings.
 
 # %%
 # What people get wrong

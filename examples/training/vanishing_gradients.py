@@ -206,7 +206,7 @@ assert all(0.1 < _n < 1 for _n in _norms(torch.relu, **GOOD))
 # ---------------------------------------
 # On its way to layer 1, the gradient is multiplied by the weights of each layer, and by the slope of each activation function.
 # If a layer multiplies the norm by 0.4, then 19 layers multiply it by :math:`0.4^{19}`, which is about
-# :math:`3 \cdot 10^{-8}`. (The gradient of a weight also contains the input of its layer, so the lines are not quite straight.)
+# :math:`3 \cdot 10^{-8}`.
 #
 # This is the factor, :math:`(\text{norm}_1 / \text{norm}_{20})^{1/19}`, before the training. Each row changes the default net
 # in one way, and the last row in two:
@@ -285,6 +285,27 @@ plot_norms_over_training(runs)
 # %%
 # On the right all norms become small together, because the loss does. So a small norm alone is no alarm. Compare the layers
 # with each other, and weights of different sizes by ``weight.grad.norm() / weight.norm()``.
+#
+# To log one norm for an individual layer of several weights, pass their gradients to ``torch.nn.utils.get_total_norm``. With
+# FSDP2, ``p.grad.norm().item()`` is the norm of one part: call :ref:`full_tensor()
+# <sphx_glr_gallery_scale_fsdp_and_dtensor.py>` before ``item()``. The norm of an embedding hides rows without gradient: add up
+# ``weight.grad.norm(dim=1)`` over many batches (asked in `nnue-pytorch#55
+# <https://github.com/official-stockfish/nnue-pytorch/issues/55>`__).
+
+# sphinx_gallery_start_ignore
+_layer, _rows = nn.Linear(32, 2), nn.Embedding(10, 4)
+nn.functional.cross_entropy(_layer(data), labels).backward()
+_both = [p.grad for p in _layer.parameters()]
+_one_vector = torch.cat([grad.flatten() for grad in _both])
+assert torch.allclose(nn.utils.get_total_norm(_both), _one_vector.norm())
+_total = torch.zeros(10)
+for _batch in ([0, 1, 1], [4, 5, 1]):
+    _rows.zero_grad()
+    _rows(torch.tensor(_batch)).square().sum().backward()
+    _total += _rows.weight.grad.norm(dim=1)
+_found = _total.nonzero().flatten().tolist()
+assert _rows.weight.grad.norm() > 0 and _found == [0, 1, 4, 5]
+# sphinx_gallery_end_ignore
 
 # %%
 # What to do
@@ -345,7 +366,8 @@ assert loss > 0.8 and moved < 1e-5
 
 # %%
 # **A bias before BatchNorm** has the gradient 0 in training, up to rounding: ``BatchNorm`` subtracts the mean of the batch,
-# and the bias with it.
+# and the bias with it. (The ``A`` of :ref:`LoRA <sphx_glr_gallery_modules_tied_weights_and_lora.py>` has it at the first step
+# only.)
 
 # varies: The gradient of the bias is rounding error.
 layer = nn.Linear(32, 32)
