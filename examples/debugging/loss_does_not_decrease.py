@@ -196,7 +196,7 @@ assert fit(_model, _optimizer, [(x, _shuffled)] * 200)[-1] < 0.02
 
 # %%
 # - **It falls to almost zero,** from a first loss as in step 1. Then this batch can be learned, so look at the data, the
-#   labels, the learning rate over time, and at what you turned off. (Even wrong labels can be learned by heart.)
+#   labels, the learning rate over time, and at what you turned off.
 # - **It falls, slowly.** Take more steps or a larger rate. With ``SGD``, the corrected model is at 0.13 after these 200 steps,
 #   and still falling.
 # - **It stops, or it stays the same.** With label smoothing or soft targets, zero is out of reach. Otherwise, suspect the code,
@@ -545,6 +545,14 @@ assert "0.linear2.weight" not in _listed
 #        <https://github.com/pytorch/pytorch/issues/197636>`__).
 #      - 2.14, M2 Ultra
 #      - open
+#    * - Two linear layers, the last with 50,257 outputs, and 512 samples: the gradient of the first (`#153957
+#        <https://github.com/pytorch/pytorch/issues/153957>`__).
+#      - May 2025
+#      - open
+#    * - Weight and bias of a ``LayerNorm`` whose input needs no gradient (`#183825
+#        <https://github.com/pytorch/pytorch/issues/183825>`__).
+#      - May 2026
+#      - `fixed <https://github.com/pytorch/pytorch/pull/183893>`__ in May; until then, ``x.requires_grad_()``
 #    * - ``BatchNorm2d`` with ``channels_last`` (`#175189 <https://github.com/pytorch/pytorch/issues/175189>`__).
 #      - February 2026
 #      - `fixed <https://github.com/pytorch/pytorch/pull/188371>`__ by July; until then, ``.contiguous()`` before it

@@ -575,7 +575,8 @@ assert _ran == [True, True]
 # .. solution::
 #
 # Without ``fused``, the scaler does not call ``step()``, so the hook does not run. A fused optimizer skips inside ``step()``:
-# then the hook runs, although the weight does not move.
+# then the hook runs, although the weight does not move. For both, compare ``scaler.get_scale()`` before and after
+# ``update()``: it falls after a skipped step.
 
 for fused in (False, True):
     w = torch.ones(3, requires_grad=True)
@@ -588,6 +589,19 @@ for fused in (False, True):
     scaler.update()
     print(f"fused={fused!s:<5}  hook ran: {bool(ran)}, w moved: {bool((w != 1).any())}")
     assert bool(ran) == fused and (w == 1).all()
+
+# sphinx_gallery_start_ignore
+for _fused in (False, True):
+    for _factor in (1.0, float("inf")):
+        _w = torch.ones(3, requires_grad=True)
+        _optimizer = torch.optim.Adam([_w], lr=0.1, fused=_fused)
+        _scaler = torch.amp.GradScaler("cpu")
+        _scaler.scale((_w * _factor).sum()).backward()
+        _scaler.step(_optimizer)
+        _before = _scaler.get_scale()
+        _scaler.update()
+        assert (_scaler.get_scale() < _before) == (_w == 1).all() == (_factor != 1)
+# sphinx_gallery_end_ignore
 
 # %%
 # See also

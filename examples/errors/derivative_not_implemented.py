@@ -227,8 +227,7 @@ assert raised == ([] if TORCH >= (2, 14) else _no_derivative)
 #    The code above runs on 2.14, where ``cdist`` and ``pdist`` have a second derivative (`pytorch#188901
 #    <https://github.com/pytorch/pytorch/pull/188901>`__).
 #
-# Before 2.14, build the Euclidean distance from simple operations. In ``float32``, the small number avoids NaN where two
-# points are equal:
+# Before 2.14, build the Euclidean distance from simple operations. The small number avoids NaN where two points are equal:
 
 difference = points.unsqueeze(-2) - centers.unsqueeze(-3)
 distance = (difference.square().sum(dim=-1) + 1e-12).sqrt()
@@ -327,6 +326,11 @@ plain = nn.functional.scaled_dot_product_attention(query, query, query, attn_mas
 plain.sum().backward()
 
 # %%
+# A learned number in ``score_mod``, as in ``score * scale``, raises *can not return a BatchedTensor when out_dim is None* in
+# backward (asked in `attention-gym#171 <https://github.com/meta-pytorch/attention-gym/issues/171>`__). One number for each
+# head, ``score * scale[head]``, works. Or multiply the query by ``scale``, also for ``scaled_dot_product_attention``.
+
+# %%
 # **torch.compile** compiles the backward, too, but no second one:
 
 # sphinx_gallery_start_ignore
@@ -356,6 +360,29 @@ _mask = -0.1 * (_heads + 1) * (_at[:, None] - _at).abs()
 _attend = nn.functional.scaled_dot_product_attention
 assert torch.allclose(_attend(*_three, attn_mask=_mask), _biased, atol=1e-5)
 assert create_mask(_alibi, None, None, 8, 8, device="cpu").all()  # silently no mask
+_scale = torch.tensor(0.7, requires_grad=True)
+_scales = torch.full((2,), 0.7, requires_grad=True)
+_fixed, _weights = torch.randn(1, 2, 8, 16), torch.randn(1, 2, 8, 16)
+_modified = {
+    "number": lambda score, batch, head, i, j: score * _scale,
+    "head": lambda score, batch, head, i, j: score * _scales[head],
+}
+_losses = {}
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for _name, _score_mod in _modified.items():
+        _result = flex_attention(*[_fixed] * 3, score_mod=_score_mod)
+        _losses[_name] = (_result * _weights).sum()
+_scaled = _attend(_scale * _fixed, _fixed, _fixed)
+(_slope,) = torch.autograd.grad((_scaled * _weights).sum(), _scale)
+(_slopes,) = torch.autograd.grad(_losses["head"], _scales)
+assert torch.allclose(_slopes.sum(), _slope, atol=1e-4) and _slopes.all()
+try:
+    _losses["number"].backward()
+except ValueError as error:
+    assert "can not return a BatchedTensor when out_dim is None" in str(error)
+else:
+    assert TORCH >= (2, 14)
 assert query.grad.any() and _says(lambda: flex_attention(*[_layer(query)] * 3))
 _compiled = torch.compile(flex_attention, backend="aot_eager")
 assert _says(lambda: _compiled(query, query, query)) == raised[0]

@@ -133,6 +133,37 @@ def _filled(buffer: Tensor, n: int) -> Tensor:
     return buffer[:n]
 
 
+@torch.library.custom_op("atlas_operator::triple", mutates_args=())
+def _triple(x: Tensor) -> Tensor:
+    return 3 * x
+
+
+@torch.library.custom_op("atlas_operator::raw", mutates_args=())
+def _raw(grad: Tensor) -> Tensor:  # reads what lies behind the first number
+    numbers = torch.as_strided(grad, (grad.numel(),), (1,))
+    return 3 * numbers.reshape(grad.shape)
+
+
+_two = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
+for _pass, _right in ((lambda g: g, False), (Tensor.contiguous, True)):
+    _triple.register_autograd(lambda ctx, grad, f=_pass: _raw(f(grad)))
+    assert torch.autograd.gradcheck(_triple, _two)
+    _both = torch.cat([_triple(_two), _triple(_two)], dim=1)
+    _mask = torch.rand_like(_both)
+    _found = torch.autograd.grad((_both * _mask).sum(), _two)[0]
+    assert torch.allclose(_found, 3 * (_mask[:, :3] + _mask[:, 3:])) is _right
+
+
+@torch.library.custom_op("atlas_operator::scaled_product", mutates_args=())
+def _scaled_product(x: Tensor, y: Tensor, factor: float) -> Tensor:
+    return factor * x * y
+
+
+_scaled_product.register_autograd(lambda ctx, grad: (grad, grad))
+_message = _says(_scaled_product(_two, _two.sin(), 2.0).sum().backward)
+assert "an incorrect number of gradients (expected " in _message
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 14):
+    assert "expected 4, got 3" in _message
 assert "may not alias any inputs" in _says(_identity, x)
 assert "may not alias any inputs" in _says(_filled, torch.zeros(9), 3)
 _negative.register_autograd(lambda ctx, g: -g, setup_context=_other_name)
@@ -144,13 +175,18 @@ assert "Parameter x must have a type annotation" in _says(_unnamed, lambda x: x)
 # %%
 # What you declare, and who needs it
 # ----------------------------------
-# PyTorch never looks into the kernel. It relies on four things:
+# PyTorch relies on four things:
 #
 # - ``mutates_args``: the arguments that the kernel writes to.
 # - The result is new memory. If it is an argument or a view of one, you get *may not alias any inputs*: return a ``clone()``.
 # - ``register_fake``: what the result looks like. The compiler calls it instead of the kernel.
 # - ``register_autograd``: the gradient, one for each argument. The compiler traces it, so it may call only PyTorch operations
-#   and operators.
+#   and operators. Up to 2.13, *incorrect number of gradients (expected 4, got 3)* counts one too many on both sides: there are
+#   three arguments and two gradients (`pytorch#137219 <https://github.com/pytorch/pytorch/issues/137219>`__).
+#
+# If ``backward`` calls a kernel that reads raw memory, give it ``grad.contiguous()``: ``gradcheck`` does not see it (see
+# :ref:`the page on Triton <sphx_glr_gallery_functions_triton_kernel.py>` and `pytorch#194719
+# <https://github.com/pytorch/pytorch/issues/194719>`__).
 #
 # Under ``autocast`` a kernel can get ``bfloat16``, which NumPy refuses: *Got unsupported ScalarType BFloat16*. Then add
 # ``interp.register_autocast("cpu", torch.float32)``, or ``"cuda"``.
@@ -351,7 +387,7 @@ table
 # **When is a Function enough?** Where you neither compile nor export, or where you compile a Function of PyTorch operations.
 # ``torch.compile`` looks into a Function, and cannot follow ``np.interp``. An operator it takes as one step. But
 # ``torch.func.grad`` :ref:`takes only a Function <sphx_glr_gallery_functions_functions_and_transforms.py>`. If your backward is
-# a kernel (as in `TileOPs#649 <https://github.com/tile-ai/TileOPs/issues/649>`__), it needs its own operator: see the exercise.
+# a kernel, it needs its own operator: see the exercise.
 
 # %%
 # Arguments that the kernel writes to

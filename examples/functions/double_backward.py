@@ -108,7 +108,7 @@ assert "Jacobian mismatch for output 0 with respect to input 0" in message
 
 # %%
 # *Numerical* is what the small steps gave, *analytical* is what your Function gave. ``ones`` is the gradient that arrives
-# at the output; without it, ``gradgradcheck`` takes a random one.
+# at the output.
 
 # %%
 # The fix: save the input, compute again
@@ -368,11 +368,15 @@ assert [round(value, 4) for value in _tried] == [2.1042, 1.9233, 1.5869]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``silu`` is right. ``Swish`` is wrong, and ``SwishOnce`` is wrong in a different way. `Forbid it`_ shows an error that comes
-# in this case too.
+# ``Swish`` and ``SwishOnce`` are both wrong. `Forbid it`_ shows an error that comes in this case too.
 #
 # **Raising in** ``backward`` **if** ``torch.is_grad_enabled()``. With ``create_graph=True`` or ``torch.func.grad``, that is
 # true in the *first* derivative already.
+#
+# **Calling** ``torch.autograd.grad`` **inside** ``backward`` on inputs of which one depends on another, such as charges on
+# positions. It follows that path, and then autograd follows it again (reported in `nvalchemi-toolkit-ops#131
+# <https://github.com/NVIDIA/nvalchemi-toolkit-ops/pull/131>`__). ``gradcheck`` and ``gradgradcheck`` can pass. Differentiate
+# with respect to a view of each input: ``x.view_as(x)``.
 #
 # **Looking for a forgotten** ``create_graph=True``. Softplus, :math:`\log(1 + e^x)`, has the derivative :math:`\sigma(x)`. This
 # ``forward`` saves it, so ``backward`` returns a constant. The second backward raises the error that comes after a forgotten
@@ -422,6 +426,54 @@ for _first in (
     lambda: torch.func.vjp(_Enabled.apply, _x.detach())[1](_x.detach()),
 ):
     assert _refused(_first) == "too early"
+
+
+def _energy(x, charges):
+    return (charges * charges * x).sum() + (x.sin() * charges).sum()
+
+
+class _Charged(torch.autograd.Function):
+    viewed = False
+
+    @staticmethod
+    def forward(ctx, x, charges):
+        ctx.save_for_backward(x, charges)
+        return _energy(x, charges)
+
+    @classmethod
+    def backward(cls, ctx, grad_output):
+        create, inputs = torch.is_grad_enabled(), ctx.saved_tensors
+        with torch.enable_grad():
+            if not create:  # what the libraries have as a fast path
+                inputs = [t.detach().requires_grad_() for t in inputs]
+            elif cls.viewed:
+                inputs = [t.view_as(t) for t in inputs]
+            energy = _energy(*inputs)
+        return torch.autograd.grad(energy, inputs, grad_output, create_graph=create)
+
+
+class _ChargedByViews(_Charged):
+    viewed = True
+
+
+_x = torch.tensor([0.3, -1.0], dtype=torch.float64, requires_grad=True)
+_true = _energy(_x, (2 * _x).tanh())
+(_true,) = torch.autograd.grad(_true, _x, create_graph=True)
+_second = torch.autograd.grad(_true.square().sum(), _x)[0]
+for _function, _right in ((_Charged, False), (_ChargedByViews, True)):
+
+    def _composed(x, function=_function):
+        return function.apply(x, (2 * x).tanh())
+
+    _apart = (_x, torch.ones_like(_x).requires_grad_())
+    for _check in (gradcheck, gradgradcheck):
+        assert _check(_function.apply, _apart) and _check(_composed, (_x,))
+    (_plain,) = torch.autograd.grad(_composed(_x), _x)
+    (_graph,) = torch.autograd.grad(_composed(_x), _x, create_graph=True)
+    assert torch.allclose(_plain, _true) and torch.allclose(_graph, _true) is _right
+    if _right:
+        (_twice,) = torch.autograd.grad(_graph.square().sum(), _x)
+        assert torch.allclose(_twice, _second)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -206,7 +206,10 @@ table
 # - ``scan`` had wrong first derivatives in PyTorch 2.11 and 2.12 (`pytorch#184528
 #   <https://github.com/pytorch/pytorch/issues/184528>`__).
 # - ``associative_scan`` combines neighbors, then pairs of neighbors, and so on. With ``combine_mode="generic"`` it does so by
-#   ordinary operations, so it has all derivatives.
+#   ordinary operations, so it has all derivatives. On 1-D input it can raise ``IndexError``: pass ``x[:, None]``.
+# - The default, ``combine_mode="pointwise"``, needs CUDA or XPU. Gradients are reported to be wrong if you discard one of the
+#   results (`pytorch#172568 <https://github.com/pytorch/pytorch/issues/172568>`__), and missing for tensors that the function
+#   closes over (`pytorch#192971 <https://github.com/pytorch/pytorch/pull/192971>`__).
 #
 # For training, prefer ``scan``. These are the nodes of the graph that ``torch.compile`` captures, for 5 and for 10 steps:
 
@@ -224,6 +227,21 @@ for function in (python_loop, with_scan):
     print()
 
 # sphinx_gallery_start_ignore
+_scan_says, _half = [], torch.tensor(0.5, requires_grad=True)
+for _given, _mode in ((x[:, :1], "generic"), (x[:, 0], "generic"), (x, "pointwise")):
+    try:
+        _scanned = associative_scan(
+            lambda a, b: _half * a * b, _given[:4], dim=0, combine_mode=_mode
+        )
+        _looped = [_given[0]]
+        for _x_t in _given[1:4]:
+            _looped.append(_half * _looped[-1] * _x_t)
+        _pair = [torch.autograd.grad(t[-1], _half)[0] for t in (_scanned, _looped)]
+        _scan_says.append("right" if torch.allclose(*_pair) else "wrong")
+    except (IndexError, ValueError) as error:
+        _scan_says.append(str(error))
+assert _scan_says[0] == "right" and "CUDA or XPU" in _scan_says[2]
+assert not _known or "select(): index 0 out of range" in _scan_says[1]
 _a, _b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
 _loss = torch.cond(
     torch.tensor(True), lambda h: _a * h, lambda h: _b * h, (x[0],)

@@ -423,8 +423,75 @@ table
 # - Without ``create_graph``, ``autograd.grad`` frees what the model saved. A kept energy still refers to its nodes, and to what
 #   they hold beside saved tensors, such as attributes of a custom Function (reported in `fairchem#2072
 #   <https://github.com/facebookresearch/fairchem/issues/2072>`__). Keep ``energy.detach()``.
-# - With ``create_graph=True``, each step holds its graph as long as you hold its results.
 # - ``x`` that is not detached chains all steps. Call ``x.detach()`` in each step.
+#
+# If a single step needs too much memory, freeze the weights, or run each block of layers through
+# ``torch.utils.checkpoint.checkpoint(block, h, use_reentrant=False)``. The forces stay the same. One checkpoint around the
+# whole network does not lower the peak.
+#
+# **A path that is counted twice.** If the backward of a custom Function calls ``torch.autograd.grad``, and one input depends on
+# another, such as charges on positions, then forces can be wrong with ``create_graph=True`` (reported in `aimnetcentral#106
+# <https://github.com/isayevlab/aimnetcentral/issues/106>`__). ``gradcheck`` passes. Compare the forces with and without
+# ``create_graph``. :ref:`A view of each input <sphx_glr_gallery_functions_double_backward.py>` repairs the Function.
+
+# sphinx_gallery_start_ignore
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
+
+
+class _Peak(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.held, self.peak = {}, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                self.held[storage._cdata] = (StorageWeakRef(storage), storage.nbytes())
+        self.held = {k: v for k, v in self.held.items() if not v[0].expired()}
+        self.peak = max(self.peak, sum(size for _, size in self.held.values()))
+        return result
+
+
+class _Deep(Potential):
+    def __init__(self, kept):
+        super().__init__(nn.SiLU())
+        self.kept, width = kept, 32
+        blocks = [nn.Sequential(nn.Linear(width, width), nn.SiLU()) for _ in range(8)]
+        self.first, self.last = nn.Linear(1, width), nn.Linear(width, 1)
+        self.blocks = nn.ModuleList(blocks)
+
+    def network(self, h):
+        h = self.first(h)
+        for block in self.blocks:
+            if self.kept == "each block":
+                h = checkpoint(block, h, use_reentrant=False)
+            else:
+                h = block(h)
+        return self.last(h)
+
+    def pair(self, distance):
+        if self.kept == "whole":
+            return checkpoint(self.network, distance, use_reentrant=False)
+        return self.network(distance)
+
+
+_places, _peaks, _all_forces = torch.randn(2, 20, 3), {}, []
+for _kept in ("no", "each block", "whole"):
+    for _freeze in (False, True):
+        _model = _Deep(_kept).requires_grad_(not _freeze)
+        with _Peak() as _memory:
+            _all_forces.append(energy_and_forces(_model, _places)[1])
+        _peaks[_kept, _freeze] = _memory.peak
+assert all(torch.allclose(_each, _all_forces[0]) for _each in _all_forces)
+_plain = _peaks["no", False]
+assert max(_peaks["no", True], _peaks["each block", False]) < 0.7 * _plain
+assert abs(_peaks["whole", False] / _plain - 1) < 0.03
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

@@ -220,7 +220,7 @@ assert torch.allclose(_moved.abs()[_free], torch.tensor(0.15)) and _free.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# Random signs change almost no answer. The step for the image above:
+# The step for the image above:
 
 attacked = fgsm(image, labels[7:8], 0.15)
 
@@ -520,9 +520,9 @@ _ = review.embedding.weight.requires_grad_(True)
 
 # %%
 # If the embedding is frozen, its output does not require grad. Then let the hook append ``output.detach().requires_grad_()``
-# and return it: what a forward hook returns replaces the layer's output. (In the same way, pass the path of integrated
-# gradients. Many models of Hugging Face take ``inputs_embeds=`` instead.) Do not convert the ids to ``float``: the embedding
-# needs integers, and the conversion back cuts the graph.
+# and return it: what a forward hook returns replaces the layer's output. (Many models of Hugging Face take
+# ``inputs_embeds=`` instead.) Do not convert the ids to ``float``: the embedding needs integers, and the conversion back cuts
+# the graph.
 
 # %%
 # Guidance: a gradient inside a sampling loop
@@ -573,17 +573,69 @@ with torch.no_grad():
         _score = model(_denoiser(_leaf))[0, label]
         assert torch.autograd.grad(_score, _leaf)[0].any()
 assert _raised == [True]
-_weights_saved = []
-for _frozen in (False, True):
-    model.requires_grad_(not _frozen)
-    _sizes = []
-    with torch.autograd.graph.saved_tensors_hooks(
-        lambda tensor, sizes=_sizes: sizes.append(tensor.numel()) or tensor, lambda t: t
-    ):
-        model(_leaf)
-    _weights_saved.append(sum(_sizes))
-assert _weights_saved[1] < _weights_saved[0]
-_ = model.requires_grad_(True)
+
+
+def _saved(call):
+    sizes = {}
+
+    def pack(tensor):
+        sizes[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        result = call()
+    return sum(sizes.values()), result
+
+
+_dense = nn.Sequential(nn.Linear(16, 16), nn.SiLU(), nn.Linear(16, 16), nn.SiLU())
+_norm = (nn.Conv2d(1, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU())
+_convolutions = nn.Sequential(*_norm, nn.Conv2d(8, 1, 3, padding=1))
+for _net, _less in ((_dense, True), (_convolutions, False)):
+    _trained, _ = _saved(lambda net=_net: net(_leaf))
+    _frozen, _ = _saved(lambda net=_net: net.requires_grad_(False)(_leaf))
+    assert (_frozen < _trained) is _less and _frozen <= _trained
+
+
+def _clean_image(recorded):
+    with torch.set_grad_enabled(recorded):
+        noise = _convolutions(_leaf)
+    return model((_leaf - 0.5 * noise) / 0.8)[0, label]
+
+
+_whole, _lacking = (_saved(lambda on=on: _clean_image(on)) for on in (True, False))
+assert _lacking[0] < _whole[0]
+_slopes = [torch.autograd.grad(score, _leaf)[0] for _, score in (_whole, _lacking)]
+assert not torch.allclose(*_slopes, rtol=0.01)
+
+
+class _Checkpoint(torch.autograd.Function):  # asks for the parameters, too
+    @staticmethod
+    def forward(ctx, run, x, *parameters):
+        ctx.run, ctx.x, ctx.parameters = run, x, parameters
+        return run(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.enable_grad():
+            x = ctx.x.detach().requires_grad_()
+            result = ctx.run(x)
+        return None, *torch.autograd.grad(result, (x, *ctx.parameters), gradient)
+
+
+def _checkpointed(net):
+    result = _Checkpoint.apply(net, _leaf, *net.parameters())
+    return torch.autograd.grad(result.sum(), _leaf)[0]
+
+
+(_direct,) = torch.autograd.grad(_convolutions(_leaf).sum(), _leaf)
+_kept = torch.utils.checkpoint.checkpoint(_convolutions, _leaf, use_reentrant=False)
+assert torch.allclose(torch.autograd.grad(_kept.sum(), _leaf)[0], _direct)
+try:
+    _checkpointed(_convolutions)
+except RuntimeError as error:
+    _raised.append(str(error))
+assert _raised[1:] == ["One of the differentiated Tensors does not require grad"]
+assert torch.allclose(_checkpointed(_convolutions.requires_grad_(True)), _direct)
 
 
 @torch.inference_mode()
@@ -598,8 +650,12 @@ assert torch.equal(_sample(image), gradient)
 # sphinx_gallery_end_ignore
 
 # %%
-# If you score the denoised image, call the denoiser on ``leaf``. Freeze the model, and each step saves less. A method
-# decorated with ``no_grad`` cuts the graph again: call ``pipe.decode.__wrapped__(pipe, x)`` (asked in `diffusers#2990
+# If you score the denoised image, call the denoiser on ``leaf``. To save memory, compute only the noise that it predicts under
+# ``no_grad``: the gradient then lacks the denoiser's own derivative. If you freeze the model, its linear layers save less. The
+# checkpoint of guided-diffusion then raises *One of the differentiated Tensors does not require grad*: turn it off, or use
+# ``torch.utils.checkpoint`` with ``use_reentrant=False`` (asked in `Universal-Guided-Diffusion#11
+# <https://github.com/arpitbansal297/Universal-Guided-Diffusion/issues/11>`__). A method decorated with ``no_grad`` cuts the
+# graph: call ``pipe.decode.__wrapped__(pipe, x)`` (asked in `diffusers#2990
 # <https://github.com/huggingface/diffusers/issues/2990>`__).
 
 # %%

@@ -161,6 +161,9 @@ assert all(len(_entries) == len(PARTS) for _entries in WHO.values())
 # <https://github.com/huggingface/accelerate/issues/3533>`__)? No. It makes its ``Accelerator`` with one accumulation step, so
 # that division is by 1.
 #
+# In Lightning's manual optimization, ``Trainer(gradient_clip_val=...)`` and ``accumulate_grad_batches`` raise *Automatic
+# gradient clipping* (or *accumulation*) *is not supported for manual optimization*.
+#
 # **Rule.** Find out which parts of the loop are yours. In a trainer, your code ends with the loss: return it with its graph.
 
 # %%
@@ -227,8 +230,7 @@ pd.DataFrame(rows).T.rename_axis(columns="mistake")
 # - **Divided twice.** ``accelerator.backward(loss / k)`` divides again. Pass the loss undivided.
 # - **zero_grad before forward** inside ``accelerator.accumulate(model)`` (`accelerate#1299
 #   <https://github.com/huggingface/accelerate/issues/1299>`__). The call does nothing until the last batch of the step. There
-#   it clears the other three. Write it after ``optimizer.step()``. ``model.zero_grad()`` is never held back, so it loses them,
-#   too.
+#   it clears the other three. Write it after ``optimizer.step()``.
 # - **A second backward** in ``compute_loss`` or ``training_step`` (asked in `lightning#1771
 #   <https://github.com/Lightning-AI/pytorch-lightning/issues/1771>`__). It raises the first error below. With
 #   ``retain_graph=True``, its undivided gradient is added. For a loss that contains a gradient, use
