@@ -326,9 +326,9 @@ plain = nn.functional.scaled_dot_product_attention(query, query, query, attn_mas
 plain.sum().backward()
 
 # %%
-# A learned number in ``score_mod``, as in ``score * scale``, raises *can not return a BatchedTensor when out_dim is None* in
-# backward (asked in `attention-gym#171 <https://github.com/meta-pytorch/attention-gym/issues/171>`__). One number for each
-# head, ``score * scale[head]``, works. Or multiply the query by ``scale``, also for ``scaled_dot_product_attention``.
+# Up to 2.13, a learned number in ``score_mod``, as in ``score * scale``, raises *can not return a BatchedTensor when out_dim is
+# None* in backward (asked in `attention-gym#171 <https://github.com/meta-pytorch/attention-gym/issues/171>`__). One number for
+# each head, ``score * scale[head]``, works. Or multiply the query by ``scale``, also for ``scaled_dot_product_attention``.
 
 # %%
 # **torch.compile** compiles the backward, too, but no second one:
@@ -377,12 +377,14 @@ _scaled = _attend(_scale * _fixed, _fixed, _fixed)
 (_slope,) = torch.autograd.grad((_scaled * _weights).sum(), _scale)
 (_slopes,) = torch.autograd.grad(_losses["head"], _scales)
 assert torch.allclose(_slopes.sum(), _slope, atol=1e-4) and _slopes.all()
+_told = ""
 try:
     _losses["number"].backward()
 except ValueError as error:
-    assert "can not return a BatchedTensor when out_dim is None" in str(error)
-else:
-    assert TORCH >= (2, 14)
+    _told = str(error)
+_raises = "can not return a BatchedTensor when out_dim is None" in _told
+assert _raises == (TORCH < (2, 14))
+assert _raises or torch.allclose(_scale.grad, _slope, atol=1e-4)
 assert query.grad.any() and _says(lambda: flex_attention(*[_layer(query)] * 3))
 _compiled = torch.compile(flex_attention, backend="aot_eager")
 assert _says(lambda: _compiled(query, query, query)) == raised[0]
