@@ -40,7 +40,8 @@ for (const form of document.querySelectorAll("form.filter")) {
     }
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
-    told.value = (number ? count : none).replace(number < entries.length ? "{shown}" : "{shown} of ", number < entries.length ? number : "").replace("{all}", entries.length);
+    const sentence = number < entries.length ? count : count.replace("{shown} of ", "");
+    told.value = (number ? sentence : none).replace("{shown}", number).replace("{all}", entries.length);
     if (reset) reset.hidden = !chosen.length;
     if (sortWords !== undefined) Object.assign(all, { hidden: number < 31, textContent: `Show all ${number}` }); // atlas.css shows 30
   };
@@ -57,8 +58,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     show();
     keep();
   };
-  const find = () => { if (sortWords !== undefined && long.getBoundingClientRect().top < 0) form.parentElement.scrollIntoView(); };
-  form.addEventListener("input", () => { show(); keep(); find(); }); // the rows that are left may end above the window
+  form.addEventListener("input", () => { show(); keep(); });
   form.addEventListener("submit", event => event.preventDefault());
   form.addEventListener("reset", event => {
     event.preventDefault();
@@ -81,6 +81,8 @@ for (const form of document.querySelectorAll("form.filter")) {
   long?.classList.add("is-filtered"); // the groups that a phone closes were out of sight until now
   if (sortWords === undefined) continue;
   all.onclick = () => { long.classList.add("is-whole"); all.remove(); };
+  // The form stays in sight, and the rows that are left may end above the window.
+  form.addEventListener("input", () => { if (long.getBoundingClientRect().top < 0) form.parentElement.scrollIntoView(); });
 
   // -- A second click on a head turns the order round, a third one brings back the build's ------------------------
   const table = document.querySelector(`${groups} table`), heads = [...table.querySelectorAll("thead th")], by = form.elements.sort;

@@ -21,6 +21,7 @@ LISTS = {
 TAGS, TABLE = "gallery/index.html", "reference/operators.html"
 SHOWN, ROWS = ".tagged li:visible", ".operators tbody tr:visible"
 NAME = "Name, sign or node"
+FIRST = 30  # rows are shown before more is asked for
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ def test_a_table_is_filtered_by_name_and_by_kind_and_the_address_keeps_it(table:
     names = table.locator(f"{ROWS} > th").all_text_contents()
     assert "kron" in names and len(names) < 20
     table.get_by_label("Show").select_option("all operators")
-    assert table.locator(ROWS).count() == 30  # before more is asked for
+    assert table.locator(ROWS).count() == FIRST
     table.get_by_role("button", name="Show all 539").click()
     assert table.locator(ROWS).count() == 539
     table.get_by_label(NAME).fill("pool")
@@ -189,7 +190,7 @@ def test_a_head_sorts_its_column_and_back(table: Page) -> None:
     table.reload()
     expect(head).to_have_attribute("aria-sort", "descending")
     head.get_by_role("button").click()
-    assert list_column() == before[:30]
+    assert list_column() == before[:FIRST]
 
 
 def test_a_search_leads_to_a_row_and_a_node_to_its_formula(opened: Callable[[str], Page]) -> None:
