@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
@@ -22,7 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 # -- Long tables ----------------------------------------------------------------------------------
 
 
-def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said: dict[str, Any]) -> nodes.raw:
+def make_long_table(kind: str, label: str, heads: Sequence[str], body: str, said: dict[str, Any]) -> nodes.raw:
     """The table with its head, and what the script says above it.
 
     :param kind: the table's own class, for the widths of its columns in ``atlas.css``.
@@ -32,18 +32,17 @@ def make_long_table(kind: str, label: str, heads: Iterable[str], body: str, said
         ``kinds``, and each row says in ``data-kinds`` of which it is.
     """
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
-    rows = body.count("<tr")
-    data = {"items": f".{kind} tbody tr", "groups": f".{kind}", "count": said["count"], "none": said["none"]}
-    data["sort"] = "Sort by this column"
+    turns = [f'<option value="{at}">{text} ↑<option value="-{at}">{text} ↓' for at, text in enumerate(heads, 1)]
+    data = {"items": f".{kind} tbody tr", "groups": f".{kind}", "sort": "Sort by this column"}
+    data |= {name: said[name] for name in ("count", "none")}
     fields = f'<label>{said["name"]} <input type="search" name="name" autocomplete="off"></label>'
     if "kinds" in said:
-        kinds = "".join(
-            f'<option value="{key}">{html.escape(words)}</option>' for key, words in said["kinds"].items()
-        )
+        kinds = "".join(f'<option value="{key}">{html.escape(words)}' for key, words in said["kinds"].items())
         fields += f'<label>{said["kind"]} <select name="that">{kinds}</select></label>'
     text = (
-        f'<div class="wide"><form class="filter no-search"{_write_data(data)}>{fields}<input type="hidden" name="sort">'
-        f'<output aria-live="polite">{said["count"].removeprefix("{shown} of ").format(all=rows)}</output></form>'
+        f'<div class="wide"><form class="filter of-rows no-search"{_write_data(data)}>{fields}'
+        f'<label class="sort">Sort by <select name="sort"><option value="">the page{"".join(turns)}</select></label>'
+        f'<output aria-live="polite">{said["count"].removeprefix("{shown} of ").format(all=body.count("<tr"))}</output></form>'
         f'<div class="table-wrapper long-table {kind}" role="region" aria-label="{label}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         '<button type="button" hidden></button></div>'

@@ -1,6 +1,5 @@
 // The filters above long lists and tables: by words, a kind or tags, with a count, and an address that keeps what was asked. The form
 // stands in the page and says what its entries are (conf/atlas/tables.py). Without this script it is hidden, and the page is whole.
-const isPhone = matchMedia("(max-width: 46em)").matches;
 for (const form of document.querySelectorAll("form.filter")) {
   const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
   const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
@@ -36,7 +35,8 @@ for (const form of document.querySelectorAll("form.filter")) {
     }
     for (const { group, inside } of parents) {
       group.hidden = !inside.some(({ left }) => left);
-      if (group.localName === "details" && isPhone) group.open = words.length > 0; // all of them are forty screens
+      // On a phone, all of them are forty screens.
+      if (group.matches("details") && matchMedia("(max-width: 46em)").matches) group.open = words.length > 0;
     }
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
@@ -91,15 +91,14 @@ for (const form of document.querySelectorAll("form.filter")) {
     if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
     return isNaN(x) - isNaN(y) || turn * a.localeCompare(b, "en", { numeric: true }); // what has no number stays last
   };
-  const sort = () => {
+  by.onchange = sort; // on a phone, where the heads are out of sight
+  function sort() {
     const column = Math.abs(by.value) - 1, turn = Math.sign(by.value), textOf = ({ item }) => item.cells[column].textContent.trim();
     const order = turn ? entries.toSorted((a, b) => compare(textOf(a), textOf(b), turn)) : entries;
     table.tBodies[0].append(...order.map(({ item }) => item));
-    for (const [place, head] of heads.entries()) {
-      if (turn && place === column) head.ariaSort = turn > 0 ? "ascending" : "descending";
-      else head.removeAttribute("aria-sort");
-    }
-  };
+    long.classList.toggle("is-sorted", turn !== 0);
+    heads.forEach((head, place) => { head.ariaSort = place !== column || !turn ? null : turn > 0 ? "ascending" : "descending"; });
+  }
   for (const [place, head] of heads.entries()) {
     const button = Object.assign(document.createElement("button"), { type: "button", title: sortWords });
     button.append(...head.childNodes);
