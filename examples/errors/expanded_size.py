@@ -176,7 +176,8 @@ assert not _weights[0, :, :, 3].any() and _weights[0, :, :, :3].all()
 # sphinx_gallery_end_ignore
 
 # %%
-# **The elements several times**: choose the order. Keys that several heads of attention share need ``repeat_interleave``.
+# **The elements several times**: choose the order. Keys that several heads share, and samples with several beams, need
+# ``repeat_interleave``.
 
 print(torch.tensor([[1, 2, 3]]).repeat(1, 2))
 print(torch.tensor([[1, 2, 3]]).repeat_interleave(2, dim=1))

@@ -141,10 +141,11 @@ model.zero_grad()
 # The fix
 # -------
 # **A frozen model, or recording that is off.** Call ``requires_grad_(True)`` on the layers that you train, before you make the
-# optimizer, or load the adapter with peft's ``is_trainable=True``. Move the forward pass out of ``no_grad``. ``encode()`` of
-# SentenceTransformers and ``generate()`` of transformers have it inside: call the model itself. In ``inference_mode``,
-# ``enable_grad()`` does not help: write ``with torch.inference_mode(False):``, in Lightning ``Trainer(inference_mode=False)``
-# and ``enable_grad()``. An input or a weight made by hand needs ``requires_grad_()`` before the forward pass.
+# optimizer. A quantized model needs an adapter (``get_peft_model``), a loaded adapter ``is_trainable=True``. Move the forward
+# pass out of ``no_grad``. ``predict()``, ``encode()`` and ``generate()`` of libraries often have it inside: call the model
+# itself. In ``inference_mode``, ``enable_grad()`` does not help: write ``with torch.inference_mode(False):``, in Lightning
+# ``Trainer(inference_mode=False)`` and ``enable_grad()``. An input or a weight made by hand needs ``requires_grad_()`` before
+# the forward pass.
 #
 # **A choice in between.** The results of ``argmax``, ``>``, ``==`` and ``long()`` have no history. Compute the loss from the
 # scores.
