@@ -196,8 +196,8 @@ assert all(p.grad is None for p in model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. To *read* gradients for a
-# plot, do it between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, such as frozen ones:
+# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. Code that reads or scales
+# gradients belongs between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, frozen or unused ones:
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()

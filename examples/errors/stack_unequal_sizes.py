@@ -285,8 +285,8 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
 #   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if a text is the label. Remove
 #   text columns.
-# - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
-# - **Lists that differ by nature**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
+# - **(got 0)**: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
+# - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
 print(nn.utils.rnn.pad_sequence(rows, batch_first=True))
