@@ -88,7 +88,7 @@ assert raised == len(_writes) * [message]
 #      - the same: :ref:`a part of a weight <part-of-a-leaf>`
 #    * - ``x += noise``, the inner step of MAML, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
-#    * - ``total += loss`` or ``outputs[t] = model(x)``, and you made ``total`` with ``requires_grad=True``
+#    * - ``total += loss`` or ``outputs[t] = model(x)``, into a tensor made with ``requires_grad=True``
 #      - Delete ``requires_grad=True``. In ``no_grad``, the model would get no gradient.
 #    * - ``inputs_embeds[mask] = image_embeds`` of a library, with LoRA
 #      - Write ``inputs_embeds = inputs_embeds.clone()`` before it.

@@ -58,7 +58,7 @@ assert ["not a leaf" in str(w.message) for w in caught] == [True]
 # Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that is not a leaf Tensor
 # <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
 #
-# If your line is ``m.bias.data.zero_()``, the layer was made with ``bias=False``: write ``if m.bias is not None:`` before it.
+# If your line is ``m.bias.data.zero_()``, the layer has no bias: write ``if m.bias is not None:`` before it.
 #
 # Why
 # ---

@@ -82,16 +82,14 @@ assert each == [-4, -12, -24, -40]
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward needs one weight for each number of the output. For a single number PyTorch fills in 1: this is the gradient that is
-# *implicitly created*.
+# Backward needs one weight for each number of the output. For a single number PyTorch *implicitly* fills in 1.
 #
 # The fix
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
 # is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
 # ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``. ``nn.DataParallel`` with the loss computed in
-# ``forward`` returns one loss for each GPU: take the mean, too, or the sum
-# if each is a sum.
+# ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -126,11 +124,12 @@ assert _rest.sum() / max(_rest.numel(), 1) == 0
 
 # %%
 # **It is a list of terms,** such as two kinds of loss, or the steps of an episode: take ``sum()``. Reduce each term in the same
-# way before you add them. In a VAE, that is ``(recon.flatten(1).sum(1) + kl).mean()``.
+# way before you add them. In a VAE with one ``kl`` for each sample, that is ``(recon.flatten(1).sum(1) + kl).mean()``.
 #
 # **It is not a loss,** and you want the derivative at each x, for a plot or a physics-informed network: take the sum. It is
-# right if each x has one y, and no y depends on another x. If the slopes enter a loss, pass ``create_graph=True``. For a
-# Jacobian, call ``torch.autograd.functional.jacobian(f, x)``. For a Hessian times ``v``, take ``(gradient * v).sum()``.
+# right if each x has one y, and no y depends on another x. For a Jacobian, call ``torch.autograd.functional.jacobian(f, x)``.
+# If the result enters a loss, pass ``create_graph=True``. So too for a Hessian times ``v``, the gradient of
+# ``(gradient * v).sum()``.
 
 points = torch.linspace(-2, 2, 5, requires_grad=True)
 (slopes,) = torch.autograd.grad((points**3).sum(), points)
@@ -167,6 +166,8 @@ _rows = torch.autograd.functional.jacobian(_pair, _x)
 for _row, _one in zip(_rows, _pair(_x), strict=True):
     assert torch.equal(_row, torch.autograd.grad(_one, _x, retain_graph=True)[0])
 (_slope,) = torch.autograd.grad(_pair(_x)[1] ** 2, _x, create_graph=True)
+_kept = torch.autograd.functional.jacobian(_pair, _x, create_graph=True)
+assert _kept.requires_grad and not _rows.requires_grad
 _hessian = torch.autograd.functional.hessian(lambda x: _pair(x)[1] ** 2, _x)
 for _number, _right in (((_slope * _v).sum(), True), (_slope.sum(), False)):
     (_product,) = torch.autograd.grad(_number, _x, retain_graph=True)
