@@ -283,7 +283,7 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 # %%
 # - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
-#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if a text is the label. Remove
+#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text. Remove
 #   text columns.
 # - **(got 0)**: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
 # - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
@@ -334,8 +334,8 @@ for _column in ([True], ["a"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, and ``np.stack`` for a
-# column of vectors. Ask for one type:
+# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, ``np.stack`` for a
+# column of vectors, and ``list(d.values())`` for a dictionary. Ask for one type:
 
 x = torch.tensor(table.to_numpy(dtype="float32"))
 print(x)
@@ -346,6 +346,9 @@ _text = pd.DataFrame({"age": ["22", "?", "38"]})
 assert pd.get_dummies(_text).shape == (3, 3)  # a column for each number
 assert "Unable to parse string" in says(lambda: pd.to_numeric(_text["age"]))
 assert pd.to_numeric(_text["age"][::2]).tolist() == [22, 38]
+_weights = {"a": 1.0, "b": 3.0}
+assert says(lambda: torch.tensor(np.array(_weights.values()))) == _object
+assert torch.tensor(list(_weights.values())).tolist() == [1, 3]
 _vectors = pd.Series([np.ones(3), np.zeros(3)])
 assert says(lambda: torch.tensor(_vectors.values)) == _object
 assert torch.tensor(np.stack(_vectors)).shape == (2, 3)
