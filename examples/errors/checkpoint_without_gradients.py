@@ -37,6 +37,8 @@ torch.manual_seed(0)
 import functools
 import warnings
 
+from torch.utils.checkpoint import checkpoint_sequential
+
 with warnings.catch_warnings(record=True) as warned:
     warnings.simplefilter("always")
     # sphinx_gallery_end_ignore
@@ -121,6 +123,28 @@ with warnings.catch_warnings(record=True) as warned:
         )
         assert _out.requires_grad is _trained
     assert len(warned) == 4
+    # a sequence, and keyword arguments
+    _layers = nn.Sequential(nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh())
+    _gradients = []
+    for _run in (
+        _layers,
+        *(
+            functools.partial(checkpoint_sequential, _layers, 2, use_reentrant=u)
+            for u in (False, True)
+        ),
+    ):
+        _layers.zero_grad()
+        _run(input=torch.ones(3, 8)).sum().backward()
+        _gradients.append([weight.grad for weight in _layers.parameters()])
+    assert all(map(torch.allclose, *_gradients[:2]))
+    assert [g is None for g in _gradients[2]] == [True, True, False, False]
+    _raised = []
+    for _reentrant in (False, True):
+        try:
+            checkpoint(block, input=torch.ones(3, 8), use_reentrant=_reentrant)
+        except ValueError as error:
+            _raised.append(str(error))
+    assert len(_raised) == 1 and "Unexpected keyword arguments" in _raised[0]
 # the argument requires grad
 _weight.grad = None
 _hidden = embedding(torch.tensor([1, 2, 3])).requires_grad_(True)
@@ -129,9 +153,10 @@ assert torch.allclose(_checkpointed, _weight.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# - In Hugging Face's trainer: ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
-# - ``model.enable_input_require_grads()`` of ``transformers`` is the older way: the first hidden state requires grad, and
-#   ``True`` can stay.
+# - In Hugging Face's trainer, or for ``model.gradient_checkpointing_enable``:
+#   ``gradient_checkpointing_kwargs={"use_reentrant": False}``. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
+# - If a library does not let you: ``model.enable_input_require_grads()`` of ``transformers``, or ``hidden.requires_grad_()``
+#   before the first block.
 # - The reentrant checkpoint finds no tensors in a list or a dictionary, as an argument or as the result. ``False`` does.
 #
 # Other messages of use_reentrant=True
@@ -240,7 +265,8 @@ assert torch.allclose(_second, torch.autograd.grad(_plain.square().sum(), x)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# ``use_reentrant=False`` can do this.
+# ``use_reentrant=False`` can do this, takes keyword arguments, and avoids *mark a variable ready only once* of
+# :ref:`DDP <sphx_glr_gallery_errors_ddp_finished_reduction.py>`.
 #
 # **You passed neither True nor False.** PyTorch warns and uses ``True``:
 

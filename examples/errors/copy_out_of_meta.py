@@ -85,12 +85,9 @@ for _call in (
 # sphinx_gallery_end_ignore
 
 # %%
-# A single tensor, or ``model.cpu()``, has only the first half of the message.
-#
 # Why
 # ---
-# On ``meta``, weights take no memory. Libraries build large models there, and put the weights in afterwards. This lists the
-# parameters and buffers that are still there:
+# Libraries build large models on ``meta``, without memory, and put the weights in afterwards. This lists what is still there:
 
 
 def on_meta(model):
@@ -105,7 +102,7 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # sphinx_gallery_end_ignore
 
 # %%
-# Look for your line in the traceback:
+# Your line in the traceback:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -114,12 +111,17 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #    * - the frame
 #      - cause and fix
 #    * - ``model.to(device)`` after your ``load_state_dict``
-#      - ``assign=True`` is missing, as above. Or the file lacks a name, and ``strict=False`` lets that pass.
-#    * - the same, and only a buffer is listed
-#      - The buffer is not saved: see below.
-#    * - ``.to(device)`` after ``from_pretrained(..., device_map="auto")``
-#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model
-#        (`alpaca-lora#368 <https://github.com/tloen/alpaca-lora/issues/368>`__).
+#      - ``assign=True`` is missing, as above. Or the file lacks a name, and ``strict=False`` lets that pass. For a buffer, see
+#        below.
+#    * - ``.to(device)``, a trainer or a merge after ``from_pretrained(..., device_map="auto")``
+#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model. To train it, load it with
+#        ``device_map={"": 0}``, to merge or save it with ``"cpu"``.
+#    * - ``tolist()`` or ``item()`` in ``__init__``
+#      - ``from_pretrained`` builds on ``meta``. Write ``torch.linspace(0, 1, 12, device="cpu")``.
+#    * - ``from_pretrained`` or ``SentenceTransformer(...)`` in threads
+#      - Load one after the other, under a lock.
+#    * - ``FSDP(model)``, and only rank 0 has weights
+#      - ``sync_module_states=True``, ``device_id=``, ``param_init_fn=lambda m: m.to_empty(device="cuda", recurse=False)``
 #
 # The fix
 # -------
@@ -152,6 +154,13 @@ with torch.device("meta"):
     _part = Net()
 _part.load_state_dict({name: t.half() for name, t in saved.items()}, assign=True)
 assert _part.head.bias.dtype == torch.float16
+
+
+# what __init__ computes while a library builds the model on meta
+for _device, _reads in (({}, False), ({"device": "cpu"}, True)):
+    with torch.device("meta"):
+        _rates = torch.linspace(0, 1, 12, **_device)
+    assert (_says(_rates.tolist) == "") == _reads
 
 
 class _Tied(nn.Module):
@@ -232,8 +241,7 @@ assert [len(on_meta(one)) for one in states.values()] == [5, 1, 0]
 # %%
 # What not to do
 # --------------
-# **Do not stop after to_empty().** It takes memory and writes nothing into it. With deterministic algorithms PyTorch fills such
-# memory with NaN, which shows it:
+# **Do not stop after to_empty().** It writes nothing into its memory. With deterministic algorithms PyTorch fills it with NaN:
 
 torch.use_deterministic_algorithms(True)
 with torch.device("meta"):
@@ -259,20 +267,8 @@ assert len(list(_tied.to_empty(device=device).parameters())) == 2
 
 # %%
 # Load the weights after it, compute the buffers that the file does not have, and share weights again. A forgotten buffer
-# raises nothing. ``nn.utils.skip_init(nn.Linear, 4, 8)`` makes one layer in this state.
-
-# sphinx_gallery_start_ignore
-torch.use_deterministic_algorithms(True)
-norm = nn.utils.skip_init(nn.BatchNorm1d, 3)
-torch.use_deterministic_algorithms(False)
-assert norm.weight.isnan().all() and norm.running_var.isnan().all()
-_state = torch.get_rng_state()
-_layer = nn.utils.skip_init(nn.Linear, 3, 2)
-assert torch.equal(_state, torch.get_rng_state()) and _layer.weight.requires_grad
-assert "must support a 'device' arg" in _says(lambda: nn.utils.skip_init(nn.ReLU))
-# sphinx_gallery_end_ignore
-
-# %%
+# raises nothing.
+#
 # **Do not move the input to meta instead.** The result has only a shape:
 
 # sphinx_gallery_start_ignore

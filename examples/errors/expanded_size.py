@@ -59,12 +59,11 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 
 # %%
 # - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor.
-# - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``, the shape that was wanted.
+# - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``.
 #
 # Why
 # ---
-# The two shapes are aligned at their last dimension. Then each size must be the one that is wanted, or 1, or missing. A size of
-# 1 can be stretched, because then it is clear which element goes where.
+# The two shapes are aligned at their last dimension. Then each size must be the one that is wanted, or 1, or missing.
 #
 # .. how-measured:: This code expands a tensor, and draws both shapes.
 
@@ -89,7 +88,7 @@ def plot_expand(ax, shape, target):
 
 
 # %%
-# In each panel, the lower row is your tensor:
+# The lower row is your tensor:
 
 import matplotlib.pyplot as plt
 
@@ -113,7 +112,7 @@ for _shape, _target, _fits in (
 # %%
 # The fix
 # -------
-# **Rows of different lengths:** pad them, and keep the lengths. A loader does it in its ``collate_fn``, see :ref:`the page on
+# **Rows of different lengths:** pad them, and keep the lengths. For a loader, see :ref:`the page on
 # data loading <sphx_glr_gallery_training_data_loading.py>`.
 
 from torch.nn.utils.rnn import pad_sequence
@@ -133,7 +132,14 @@ assert batch.mean(1).tolist() == [3, 3]
 # sphinx_gallery_end_ignore
 
 # %%
-# **A smaller last batch** in a buffer for full ones: write ``buffer[: len(batch)] = batch``, and use only these rows.
+# **The target was made for another size:**
+#
+# - The last batch is smaller: write ``buffer[: len(batch)] = batch``, and use only these rows.
+# - The last window of a series is short: loop over ``range(len(series) - width + 1)``.
+# - Pretrained vectors have 100 numbers: make ``nn.Embedding(n, 100)``. A head for other classes: do not copy it.
+# - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``.
+# - A bias needs one number for each output, an attention mask the length of the keys.
+# - A sequence is longer than a table of 512 positions (RoBERTa: 514): in the tokenizer, ``truncation=True, max_length=512``.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
 # ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``.
@@ -148,6 +154,21 @@ assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
 assert "(4) must match the existing size (2)" in _said(
     lambda: norm.squeeze(1).expand_as(table)
 )
+# the targets of another size
+for _call in (
+    lambda: torch.nn.functional.linear(
+        torch.ones(2, 3), torch.ones(4, 3), torch.ones(3)
+    ),
+    lambda: torch.addmm(torch.ones(3), torch.ones(2, 3), torch.ones(3, 4)),
+    lambda: torch.zeros(5, 4)[0].__setitem__(slice(None), torch.ones(3)),
+    lambda: torch.zeros(4).__setitem__(slice(None), torch.arange(7)[4:8]),
+    lambda: torch.zeros(3, 4, 4).__setitem__(slice(None), torch.ones(4, 4, 3)),
+):
+    assert "(4) must match the existing size (3)" in _said(_call)
+_series, _width = torch.arange(7.0), 4
+_windows = [_series[i : i + _width] for i in range(len(_series) - _width + 1)]
+assert torch.equal(torch.stack(_windows), _series.unfold(0, _width, 1))
+assert torch.ones(5, 6, 3).permute(2, 0, 1).shape == (3, 5, 6)
 _scores, _keep = torch.randn(2, 4, 4, 4), mask  # batch, heads, queries, keys
 assert "(4) must match the existing size (2)" in _said(lambda: _keep.expand_as(_scores))
 _weights = _scores.masked_fill(~_keep[:, None, None, :], float("-inf")).softmax(-1)
@@ -155,7 +176,8 @@ assert not _weights[0, :, :, 3].any() and _weights[0, :, :, :3].all()
 # sphinx_gallery_end_ignore
 
 # %%
-# **The elements several times**: choose the order. Keys that several heads of attention share need ``repeat_interleave``.
+# **The elements several times**: choose the order. Keys that several heads share, and samples with several beams, need
+# ``repeat_interleave``.
 
 print(torch.tensor([[1, 2, 3]]).repeat(1, 2))
 print(torch.tensor([[1, 2, 3]]).repeat_interleave(2, dim=1))
@@ -178,9 +200,6 @@ for _copy, _right in (
 # sphinx_gallery_end_ignore
 
 # %%
-# **A sequence longer than a table of positions**: the second number is the size of the table, often 512. Cut the sequence in
-# the tokenizer: for 512 positions, ``truncation=True, max_length=512``. The same holds for RoBERTa, whose table has 514 rows.
-#
 # The same in other words
 # -----------------------
 # ``+=`` cannot make its tensor larger:

@@ -88,6 +88,10 @@ assert raised == len(_writes) * [message]
 #      - the same: :ref:`a part of a weight <part-of-a-leaf>`
 #    * - ``x += noise``, the inner step of MAML, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
+#    * - ``total += loss`` or ``outputs[t] = model(x)``, into a tensor made with ``requires_grad=True``
+#      - Delete ``requires_grad=True``. In ``no_grad``, the model would get no gradient.
+#    * - ``inputs_embeds[mask] = image_embeds`` of a library, with LoRA
+#      - Write ``inputs_embeds = inputs_embeds.clone()`` before it.
 #
 # Why
 # ---
@@ -113,8 +117,7 @@ assert not _result.is_leaf and _result.grad_fn.name() == "SubBackward0"
 #
 # The fix
 # -------
-# **For an update,** write inside ``torch.no_grad()``. ``w`` stays the same tensor, and stays a leaf. Reset the gradient,
-# because the next ``backward()`` adds to it.
+# **For an update,** write inside ``torch.no_grad()``. ``w`` stays the same tensor, and stays a leaf. Reset the gradient.
 
 w = torch.zeros(1, requires_grad=True)
 for _ in range(20):
@@ -130,8 +133,8 @@ assert w.is_leaf and w.requires_grad and abs(w - 3) < 0.01
 # sphinx_gallery_end_ignore
 
 # %%
-# **For a step of the computation,** such as noise that is added to an input, make a new tensor. The gradient goes through it to
-# the leaf. If a model begins with ``nn.ReLU(inplace=True)``, call ``model(x.clone())``.
+# **For a step of the computation,** such as noise that is added to an input, make a new tensor. If a model begins with
+# ``nn.ReLU(inplace=True)``, call ``model(x.clone())``.
 
 image = torch.ones(4, requires_grad=True)
 noisy = image + 0.5
@@ -143,6 +146,40 @@ assert image.grad.tolist() == [3, 3, 3, 3]
 image.grad = None
 nn.ReLU(inplace=True)(image.clone()).sum().backward()
 assert image.grad.tolist() == [1, 1, 1, 1]
+# results that are collected, and images that replace words
+_net, _frozen = nn.Linear(2, 1), nn.Embedding(3, 2).requires_grad_(False)
+_frozen.register_forward_hook(lambda module, ids, out: out.requires_grad_(True))
+
+
+def _collected(total, outputs, hidden):
+    total += _net(torch.ones(2)).sum()
+    outputs[1] = _net(torch.ones(2))
+    hidden[:1] = _net(torch.ones(1, 2))
+    _net.zero_grad()
+    (total + outputs.sum() + hidden.sum()).backward()
+    return _net.weight.grad
+
+
+_made = torch.zeros((), requires_grad=True), torch.zeros(3, requires_grad=True)
+_hidden, _seen = _frozen(torch.tensor([0, 1])), []
+assert _hidden.is_leaf and _hidden.requires_grad
+for _tensors in (
+    (_made[0], torch.zeros(3), _hidden.clone()),
+    (torch.zeros(()), _made[1], _hidden.clone()),
+    (torch.zeros(()), torch.zeros(3), _hidden),
+):
+    try:
+        _collected(*_tensors)
+    except RuntimeError as error:
+        _seen.append(str(error))
+assert [message in text for text in _seen] == 3 * [True]
+_slope = _collected(torch.zeros(()), torch.zeros(3), _hidden.clone())
+assert _slope.tolist() == [[4, 4]]  # a total, an output, and two columns
+with torch.no_grad():
+    _made[1][1] = _net(torch.ones(2))
+_net.zero_grad()
+_made[1].sum().backward()  # no message, and no gradient
+assert _net.weight.grad is None
 # a perturbation that is kept in a box, as an attack on an image does
 _delta = torch.zeros(3, requires_grad=True)
 for _ in range(3):
@@ -249,8 +286,7 @@ assert abs(_through[0] - 0.8) < 1e-6 and abs(_through[1] - 1) < 1e-6
 # %%
 # What not to do
 # --------------
-# **Write** ``w = w - 0.5 * w.grad``. The message is gone, and so is the leaf: the name ``w`` now belongs to a result. In the
-# second round its ``grad`` is ``None``.
+# **Write** ``w = w - 0.5 * w.grad``. The name ``w`` then belongs to a result. In the second round its ``grad`` is ``None``.
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -58,7 +58,7 @@ assert loss.grad_fn is None and not loss.requires_grad
 #
 # How to find the line
 # --------------------
-# Look at the lines of the traceback that are not PyTorch's, from the last one up:
+# Look at your lines of the traceback, from the last one up:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -68,13 +68,16 @@ assert loss.grad_fn is None and not loss.requires_grad
 #      - cause
 #    * - ``loss.backward()``, or a trainer's ``accelerator.backward(loss)``
 #      - the forward pass, as below
-#    * - ``backward`` of a custom Function, a backward hook, or a closure in the ``step()`` of a custom optimizer
+#    * - ``backward`` of a Function, a backward hook, or a closure in a custom optimizer
 #      - recording is usually off: compute that loss below ``with torch.enable_grad():``. In a Function, start from
 #        ``x.detach().requires_grad_()``.
+#    * - ``loss.backward()``, after batches that worked
+#      - The loss is still the ``torch.tensor(0.0)`` that it began with, as in a batch without boxes: call ``backward()`` only
+#        ``if loss.requires_grad:`` (not with DDP).
 #    * - a warning of ``checkpoint.py`` before it
-#      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`, see below
+#      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #
-# In the forward pass, print ``requires_grad`` along the way. The last ``True`` is where the graph ends.
+# In the forward pass, print ``requires_grad`` along the way:
 
 scores = model(inputs)
 choice = scores.argmax(dim=1)
@@ -138,9 +141,11 @@ model.zero_grad()
 # The fix
 # -------
 # **A frozen model, or recording that is off.** Call ``requires_grad_(True)`` on the layers that you train, before you make the
-# optimizer, and move the forward pass out of ``no_grad``. In ``inference_mode``, ``enable_grad()`` does not
-# help: write ``with torch.inference_mode(False):``, in Lightning ``Trainer(inference_mode=False)`` and ``enable_grad()``. For
-# the gradient of an input, call ``inputs.requires_grad_()`` before the forward pass.
+# optimizer. A quantized model needs an adapter (``get_peft_model``), a loaded adapter ``is_trainable=True``. Move the forward
+# pass out of ``no_grad``. ``predict()``, ``encode()`` and ``generate()`` of libraries often have it inside: call the model
+# itself. In ``inference_mode``, ``enable_grad()`` does not help: write ``with torch.inference_mode(False):``, in Lightning
+# ``Trainer(inference_mode=False)`` and ``enable_grad()``. An input or a weight made by hand needs ``requires_grad_()`` before
+# the forward pass.
 #
 # **A choice in between.** The results of ``argmax``, ``>``, ``==`` and ``long()`` have no history. Compute the loss from the
 # scores.
@@ -160,8 +165,9 @@ assert torch.allclose(_right, torch.autograd.grad(_loss(), model.weight)[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# **A number in between.** ``item()``, ``tolist()`` and ``torch.tensor(...)`` keep the value and drop the history. So do
-# ``detach()``, ``.data``, NumPy, and ``autograd.grad`` without ``create_graph=True``. Put losses together with ``torch.stack``.
+# **A number in between.** ``item()``, ``tolist()`` and ``torch.tensor(...)`` keep the value and drop the history. ``detach()``,
+# ``.data``, NumPy, ``autograd.grad`` without ``create_graph=True`` and a distribution's ``sample()`` (not ``rsample()``) drop
+# it, too. Put losses together with ``torch.stack``.
 
 losses = [
     nn.functional.cross_entropy(model(inputs[:2]), labels[:2]),
@@ -182,15 +188,33 @@ for _kept in (False, True):
     (_slope,) = torch.autograd.grad(_total, _wanted, create_graph=_kept)
     assert _raises(lambda s=_slope: (s.norm(dim=1) - 1).square().mean()) != _kept
 assert not torch.from_numpy(scores.detach().numpy()).requires_grad
+_normal = torch.distributions.Normal(scores, 1.0)
+assert not _normal.sample().requires_grad and _normal.rsample().requires_grad
+# a batch without a match, after one with a match: its loss is the constant
+_sgd, _seen = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), []
+_initial = {name: value.clone() for name, value in model.state_dict().items()}
+for _batch in (inputs, inputs[:0], inputs):
+    _sum = torch.tensor(0.0)
+    for _row in _batch:
+        _sum = _sum + model(_row).square().sum()
+    _sgd.zero_grad()
+    _weight = model.weight.detach().clone()
+    _seen.append(_raises(lambda s=_sum: s.clone()) if not len(_batch) else None)
+    if _sum.requires_grad:
+        _sum.backward()
+    _sgd.step()
+    assert torch.equal(_weight, model.weight) == (len(_batch) == 0)
+assert _seen == [None, True, None]
+model.load_state_dict(_initial)
+model.zero_grad()
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # it advises detach().clone()
     assert not torch.tensor(scores).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# **A checkpoint after a frozen part.** Fine-tuning often freezes the first layers. With ``use_reentrant=True``, the checkpoint
-# then records nothing, because its input requires no gradient. It warns ``None of the inputs have requires_grad=True. Gradients
-# will be None``. Pass ``use_reentrant=False``:
+# **A checkpoint after a frozen part.** With ``use_reentrant=True``, the checkpoint records nothing if its input requires no
+# gradient. Pass ``use_reentrant=False``, in Hugging Face's trainer ``gradient_checkpointing_kwargs={"use_reentrant": False}``:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -279,8 +303,7 @@ assert torch.allclose(_twice.grad, 2 * _twice.detach().cos())
 # %%
 # What not to do
 # --------------
-# ``loss.requires_grad_(True)`` **before backward.** The message is gone, but the loss still has no history: no gradient
-# reaches the model, and nothing is learned.
+# ``loss.requires_grad_(True)`` **before backward.** The loss still has no history: no gradient reaches the model.
 
 model.zero_grad()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)

@@ -6,6 +6,7 @@ r"""
    ! single: w.grad.zero_() raises in a hand-written training loop
    ! single: the update w = w - lr * w.grad works once, then there is no gradient
    ! single: 'NoneType' object has no attribute 'data' in p.grad.data.zero_()
+   ! single: 'NoneType' object has no attribute 'data' in m.bias.data.zero_()
 
 .. in-short::
 
@@ -19,8 +20,7 @@ r"""
       +     w -= 0.1 * w.grad
         w.grad.zero_()
 
-   **Not this:** ``w = w - ...`` with ``if w.grad is not None:`` around ``zero_()``. The second step needs the gradient too, and
-   it is not there.
+   **Not this:** ``w = w - ...`` with ``if w.grad is not None:`` around ``zero_()``. The second step needs the gradient, too.
 """
 
 # %%
@@ -55,13 +55,15 @@ assert ["not a leaf" in str(w.message) for w in caught] == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``NoneType`` is the type of ``None``. Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that
-# is not a leaf Tensor <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
+# Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that is not a leaf Tensor
+# <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
+#
+# If your line is ``m.bias.data.zero_()``, the layer has no bias: write ``if m.bias is not None:`` before it.
 #
 # Why
 # ---
 # ``w - 0.1 * w.grad`` makes a new tensor, and ``w =`` gives it the old name. The gradient is in the old tensor, and the new one
-# has none. It is not a leaf: it has a history that leads back to the old tensor.
+# has none.
 
 old = torch.tensor([1.0, 2.0], requires_grad=True)
 (old - 5).square().sum().backward()
@@ -80,7 +82,7 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w = w - ...`` under ``torch.no_grad()`` makes a new tensor, too. It raises the same message.
+# ``w = w - ...`` under ``torch.no_grad()`` makes a new tensor, too.
 #
 # How to find the cause
 # ---------------------
@@ -88,11 +90,13 @@ assert _new.is_leaf and not _new.requires_grad and _new.grad is None
 #
 # - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. If it was
 #   computed when it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call
-#   ``requires_grad_()`` last, as in the last lines of this code.
+#   ``requires_grad_()`` last, as in the last lines of this code. For an activation, call ``w.retain_grad()`` before
+#   ``backward()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
 #   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
-#   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``.
+#   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``. If the update ends with
+#   ``.detach().requires_grad_()``, ``w`` is a new leaf: delete the line with ``zero_()``.
 
 w = torch.ones(2, requires_grad=True) * 0.01
 print(w.is_leaf, w.requires_grad)
@@ -116,6 +120,25 @@ assert _raised == [message]
 _kept = torch.ones(2, requires_grad=True) * 0.01
 assert not _kept.requires_grad_().is_leaf  # so requires_grad=True has to go
 assert torch.autograd.grad(w.sum(), w)[0].tolist() == [1, 1] and w.grad is None
+_w, _same = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+for _ in range(3):  # a new leaf in each step, without zero_()
+    (_w - 5).square().sum().backward()
+    _w = (_w - 0.1 * _w.grad).detach().requires_grad_()
+    assert (_w.is_leaf, _w.requires_grad, _w.grad) == (True, True, None)
+    (_same - 5).square().sum().backward()
+    with torch.no_grad():
+        _same -= 0.1 * _same.grad
+    _same.grad.zero_()
+assert torch.allclose(_w, _same)
+_hidden = torch.ones(2, requires_grad=True) * 3
+_hidden.retain_grad()
+_hidden.square().sum().backward()
+assert _hidden.grad.tolist() == [6, 6]
+try:
+    nn.Conv2d(1, 1, 1, bias=False).bias.data.zero_()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised[1:] == [message.replace("zero_", "data")]
 _made = torch.ones(2, requires_grad=True) * 0.01
 assert (_made.is_leaf, _made.requires_grad) == (False, True)
 _moved = torch.randn(2, requires_grad=True).to(torch.float64)
@@ -173,8 +196,8 @@ assert all(p.grad is None for p in model.parameters())
 # sphinx_gallery_end_ignore
 
 # %%
-# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. To *read* gradients for a
-# plot, do it between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, such as frozen ones:
+# Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. Code that reads or scales
+# gradients belongs between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, frozen or unused ones:
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()

@@ -58,9 +58,10 @@ for _shape in ((), (1,), (1, 1)):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``outputs``: the tensor that you called ``backward()`` on, or gave to ``torch.autograd.grad``. Print its shape, here
-#   ``[4]``: one number for each sample. If a trainer calls ``backward``, print the shape of the loss that you return to it.
-# - ``scalar``: exactly one number. The shape ``[1]`` passes, so the same code can run with a batch of 1, or on one GPU.
+# - ``outputs``: the tensor that you called ``backward()`` on, gave to ``torch.autograd.grad``, or returned to a trainer. Print
+#   its shape, here ``[4]``: one number for each sample.
+# - ``scalar``: exactly one number. The shape ``[1]`` passes, so the same code can run with a batch of 1, or on one GPU. For
+#   *real scalar outputs but got torch.complex64*, square ``(y - target).abs()``.
 #
 # Why
 # ---
@@ -81,15 +82,14 @@ assert each == [-4, -12, -24, -40]
 # sphinx_gallery_end_ignore
 
 # %%
-# Backward needs one weight for each number of the output. For a single number PyTorch fills in 1: this is the gradient that is
-# *implicitly created*.
+# Backward needs one weight for each number of the output. For a single number PyTorch *implicitly* fills in 1.
 #
 # The fix
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
 # is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
 # ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``. ``nn.DataParallel`` with the loss computed in
-# ``forward`` returns one loss for each GPU: take the mean, too.
+# ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -123,8 +123,13 @@ assert _rest.sum() / max(_rest.numel(), 1) == 0
 # sphinx_gallery_end_ignore
 
 # %%
+# **It is a list of terms,** such as two kinds of loss, or the steps of an episode: take ``sum()``. Reduce each term in the same
+# way before you add them. In a VAE with one ``kl`` for each sample, that is ``(recon.flatten(1).sum(1) + kl).mean()``.
+#
 # **It is not a loss,** and you want the derivative at each x, for a plot or a physics-informed network: take the sum. It is
-# right if each x has one y, and no y depends on another x. If the slopes enter a loss, pass ``create_graph=True``.
+# right if each x has one y, and no y depends on another x. For a Jacobian, call ``torch.autograd.functional.jacobian(f, x)``.
+# If the result enters a loss, pass ``create_graph=True``. So too for a Hessian times ``v``, the gradient of
+# ``(gradient * v).sum()``.
 
 points = torch.linspace(-2, 2, 5, requires_grad=True)
 (slopes,) = torch.autograd.grad((points**3).sum(), points)
@@ -137,6 +142,45 @@ _cubes = (points**3).sum()
 _kept.sum().backward()
 assert torch.allclose(points.grad, 6 * points)
 points.grad = None
+_complex = torch.tensor([1 + 2j, 3j], requires_grad=True)
+_target = torch.tensor([0j, 1])
+for _square, _right in (
+    ((_complex - _target) ** 2, False),
+    ((_complex - _target).abs() ** 2, True),
+):
+    try:
+        _square.mean().backward()
+    except RuntimeError as error:
+        assert "for real scalar outputs but got torch.complex64" in str(error)
+        assert not _right
+    else:
+        assert _right and torch.allclose(_complex.grad, (_complex - _target).detach())
+
+
+def _pair(x):
+    return torch.stack([x.sum() * x[0], x.prod()])
+
+
+_x, _v = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.tensor([1.0, 0, 2])
+_rows = torch.autograd.functional.jacobian(_pair, _x)
+for _row, _one in zip(_rows, _pair(_x), strict=True):
+    assert torch.equal(_row, torch.autograd.grad(_one, _x, retain_graph=True)[0])
+(_slope,) = torch.autograd.grad(_pair(_x)[1] ** 2, _x, create_graph=True)
+_kept = torch.autograd.functional.jacobian(_pair, _x, create_graph=True)
+assert _kept.requires_grad and not _rows.requires_grad
+_hessian = torch.autograd.functional.hessian(lambda x: _pair(x)[1] ** 2, _x)
+for _number, _right in (((_slope * _v).sum(), True), (_slope.sum(), False)):
+    (_product,) = torch.autograd.grad(_number, _x, retain_graph=True)
+    assert torch.allclose(_product, _hessian @ _v) == _right
+# a VAE: the mean of what each sample has alone
+_recon, _kl = torch.rand(4, 1, 3, 3), torch.rand(4)
+_alone = torch.stack([_recon[i].sum() + _kl[i] for i in range(4)]).mean()
+for _total, _right in (
+    ((_recon.flatten(1).sum(1) + _kl).mean(), True),
+    ((_recon.sum() + _kl).mean(), False),
+    (_recon.mean() + _kl.mean(), False),
+):
+    assert torch.allclose(_total, _alone) == _right
 _two = torch.stack([points**3, points**2], dim=1)
 assert torch.allclose(
     torch.autograd.grad(_two.sum(), points)[0], 3 * points**2 + 2 * points
@@ -253,11 +297,9 @@ assert len(raised) == 1 and raised[0].startswith(
 # sphinx_gallery_end_ignore
 
 # %%
-# Code that copies gradients from one model to another by position can pair the wrong parameters. Pair them by name.
-#
 # What not to do
 # --------------
-# **Pass ones and go on.** For these four losses, it is four times the gradient of the mean.
+# **Pass ones and go on:**
 
 w.grad = None
 losses = (w * samples - targets) ** 2
@@ -289,7 +331,7 @@ assert ((predictions.squeeze(1) - targets) ** 2).mean() == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# All predictions are right, and the mean is not 0. ``predictions.squeeze(1)`` has the shape of the targets, and gives 0.
+# ``predictions.squeeze(1)`` has the shape of the targets, and gives 0.
 #
 # See also
 # --------

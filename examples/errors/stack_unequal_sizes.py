@@ -4,7 +4,6 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
 
 .. index::
    ! single: default_collate fails on samples of different lengths
-   ! single: a batch of sentences of different lengths
    ! single: images of different sizes in one batch
    ! single: expected sequence of length 2 at dim 1 (got 1)
    ! single: can't convert np.ndarray of type numpy.object_
@@ -12,6 +11,7 @@ stack expects each tensor to be equal size, but got [3] at entry 0 and [5] at en
    ! single: the dataset returns None for a broken image
    ! single: default_collate found <class 'PIL.Image.Image'>
    ! single: expected Tensor as element 1 in argument 0, but got NoneType
+   ! single: each element in list of batch should be of equal size
    ! single: skip bad samples in a DataLoader
    ! single: Trying to resize storage that is not resizable, in a DataLoader worker
    single: pack_padded_sequence, pad_packed_sequence, LSTM and padding
@@ -63,14 +63,15 @@ def says(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# If the traceback ends at your own ``torch.stack``, print the shapes in that list. The outputs of all batches need
-# ``torch.cat``: the last batch is smaller.
+# If the traceback ends at your own ``torch.stack``, print the shapes in that list. The last batch is smaller: join the outputs
+# of all batches with ``torch.cat``, and make tensors for ``len(x)`` samples instead of ``batch_size``.
 #
-# With workers, the message may be *Trying to resize storage that is not resizable* instead.
+# With workers the message may be *Trying to resize storage that is not resizable*, for lists *each element in list of batch
+# should be of equal size*.
 #
 # Why
 # ---
-# Without a ``collate_fn`` the loader calls ``torch.stack``, which wants tensors of one shape. Find out which samples differ:
+# Without a ``collate_fn`` the loader calls ``torch.stack``. Find out which samples differ:
 
 from collections import Counter
 
@@ -83,9 +84,12 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # %%
 # For pairs of tensors, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
-# - **(3, 112, 112) and (3, 112, 149)**: torchvision's ``Resize(112)`` sets the shorter side only. Write ``Resize((112, 112))``.
+# - **(3, 112, 112) and (3, 112, 149)**: torchvision's ``Resize(112)`` sets the shorter side only. Write ``Resize((112, 112))``,
+#   for a mask of classes with ``InterpolationMode.NEAREST``.
 # - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
-# - **Words, sounds**: pad them.
+# - **(2, …) and (1, …)**, or (…, 2) and (…): stereo and mono. Take the mean of the two channels.
+# - **Points, rays**: draw equally many.
+# - **Words, sounds**: pad them. For a tokenizer of Hugging Face, see below.
 # - **Boxes**, for torchvision's detectors: return ``tuple(zip(*samples))`` in the ``collate_fn``.
 #
 # The fix
@@ -118,6 +122,12 @@ _padded, _lengths = pad([sample.T for sample in _sounds])
 assert _padded.shape == (2, 7, 1) and _lengths.tolist() == [5, 7]
 _padded, _lengths = pad([sample.T for sample in (torch.ones(80, 5), torch.ones(80, 7))])
 assert _padded.shape == (2, 7, 80) and _lengths.tolist() == [5, 7]
+_lists = [[4, 2, 7], [5, 9]]
+assert "each element in list of batch should be of equal size" in says(
+    lambda: next(iter(DataLoader(_lists, 2)))
+)
+_padded, _lengths = next(iter(DataLoader(_lists, 2, collate_fn=pad)))
+assert _padded.tolist() == [[4, 2, 7], [5, 9, 0]] and _lengths.tolist() == [3, 2]
 _outputs = [torch.ones(4, 2), torch.ones(3, 2)]
 assert "equal size" in says(lambda: torch.stack(_outputs))
 assert torch.cat(_outputs).shape == (7, 2)
@@ -152,7 +162,7 @@ ax.set_title("Blue: words. Gray: padding.")
 ax.invert_yaxis()
 
 # %%
-# Leave the padding out of a mean. Here each word has the loss 1, and the padding has 0:
+# Leave the padding out of a mean:
 
 losses = torch.ones(batch.shape) * mask
 print(f"all places {losses.mean():.1f}, real words {losses[mask].mean():.1f}")
@@ -195,7 +205,7 @@ assert torch.isclose(_loss, nn.functional.cross_entropy(_scores[mask], _labels[m
 # sphinx_gallery_end_ignore
 
 # %%
-# - **LSTM, GRU**: pack the batch, as below. If you do not, the last state is the one after the padding.
+# - **LSTM, GRU**: pack the batch, as below, or the last state is that of the padding.
 # - **cross_entropy**: pad labels of words with ``padding_value=-100``, which it leaves out.
 # - **Attention**: ``src_key_padding_mask=~mask`` in ``nn.TransformerEncoder``, ``key_padding_mask=~mask`` in
 #   ``nn.MultiheadAttention``.
@@ -241,7 +251,7 @@ assert "should be a 1D CPU int64 tensor" in says(
 # sphinx_gallery_end_ignore
 
 # %%
-# Keep ``lengths`` on the CPU. Without ``total_length`` the output is cut to the longest sample of this batch.
+# Keep ``lengths`` on the CPU.
 #
 # expected sequence of length 2 at dim 1 (got 1)
 # ----------------------------------------------
@@ -273,9 +283,10 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 # %%
 # - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
-#   ``DataCollatorForTokenClassification`` if each word has a label. Remove text columns.
-# - **(got 0)**, with a state of an environment: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
-# - **Lists that differ by nature**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
+#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text. Remove
+#   text columns.
+# - **(got 0)**: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
+# - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
 print(nn.utils.rnn.pad_sequence(rows, batch_first=True))
@@ -295,8 +306,7 @@ for _type, _last in (({}, 1), ({"dtype": torch.float}, 1.5)):
 # %%
 # can't convert np.ndarray of type numpy.object\_
 # -----------------------------------------------
-# An array whose cells are Python objects: rows of different lengths, or a pandas table with numbers in one column and ``bool``
-# or text in another.
+# Its cells are Python objects: rows of different lengths, or columns of numbers and of ``bool`` or text.
 
 import pandas as pd
 import torch
@@ -324,8 +334,8 @@ for _column in ([True], ["a"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, and ``np.stack`` for a
-# column of vectors. Ask for one type:
+# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, ``np.stack`` for a
+# column of vectors, and ``list(d.values())`` for a dictionary. Ask for one type:
 
 x = torch.tensor(table.to_numpy(dtype="float32"))
 print(x)
@@ -336,6 +346,9 @@ _text = pd.DataFrame({"age": ["22", "?", "38"]})
 assert pd.get_dummies(_text).shape == (3, 3)  # a column for each number
 assert "Unable to parse string" in says(lambda: pd.to_numeric(_text["age"]))
 assert pd.to_numeric(_text["age"][::2]).tolist() == [22, 38]
+_weights = {"a": 1.0, "b": 3.0}
+assert says(lambda: torch.tensor(np.array(_weights.values()))) == _object
+assert torch.tensor(list(_weights.values())).tolist() == [1, 3]
 _vectors = pd.Series([np.ones(3), np.zeros(3)])
 assert says(lambda: torch.tensor(_vectors.values)) == _object
 assert torch.tensor(np.stack(_vectors)).shape == (2, 3)
@@ -387,13 +400,21 @@ class _Box:
     pass
 
 
+for _array, _kind in (
+    (np.array([1, "a"], dtype=object), "object"),
+    (np.array("a"), "<U1"),
+):
+    assert f"found {_kind}" in says(lambda a=_array: default_collate([a, a]))
+assert default_collate(["a", "b"]) == ["a", "b"]
+assert default_collate([np.array([1, 2], dtype=object).astype("float32")]).tolist() == [
+    [1, 2]
+]
 assert "found <class '__main__._Box'>" in says(lambda: default_collate([_Box()]))
 assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is list
 # sphinx_gallery_end_ignore
 
 # %%
-# If it is not the first sample, you may read *expected Tensor as element 1 in argument 0, but got NoneType*, or *object of type
-# 'NoneType' has no len()*. Find the samples that are ``None`` once, and leave them out:
+# Find the samples that are ``None`` once, and leave them out:
 
 good = [index for index in range(len(files)) if Rows()[index] is not None]
 dataset = torch.utils.data.Subset(Rows(), good)
@@ -407,7 +428,9 @@ assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]
 # %%
 # - **found <class 'PIL.Image.Image'>**: give the dataset a transform that has ``ToTensor()``. Masks need ``PILToTensor()``,
 #   which keeps the classes.
-# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``.
+# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``. For
+#   ``Data`` of PyG, use ``torch_geometric.loader.DataLoader``.
+# - **found object, found <U14**: an array of objects or of text. Use ``array.astype("float32")``, and ``str`` for a text.
 #
 # See also
 # --------

@@ -13,7 +13,7 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 .. in-short::
 
    The file holds more than tensors, numbers, strings, lists and dictionaries. Since version 2.6 ``torch.load`` refuses that. If
-   you trust the file, allow its types by name. In your next checkpoint, save plain values.
+   you trust the file, allow its types by name.
 
    .. code-block:: diff
 
@@ -37,6 +37,7 @@ from torch import nn
 # sphinx_gallery_start_ignore
 # isort: split
 import pickle
+import sys
 import warnings
 
 
@@ -64,7 +65,7 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 # sphinx_gallery_end_ignore
 
 # %%
-# The name after ``GLOBAL`` is the first type or function that is refused. It tells what is in the file:
+# The name after ``GLOBAL`` tells what is in the file:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -80,15 +81,20 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #      - the settings of the training
 #    * - ``__main__.Net``, ``ultralytics.nn.tasks.DetectionModel``
 #      - a whole model
+#    * - ``torch.storage._load_from_bytes``
+#      - a file of ``pickle.dump``: see below
 #    * - no ``GLOBAL``, but *Unsupported operand*
 #      - often no checkpoint: see below
+#    * - *Can only SETITEM*, *Can only append*
+#      - a ``defaultdict`` or ``deque`` with values: ``weights_only=False``, if you trust the file
 #
-# If a library calls ``torch.load`` and you trust the file, call ``add_safe_globals``, as below, before the library loads it.
+# If a library loads the file, upgrade the library. Or, if you trust the file, call ``add_safe_globals``, as below, before it
+# does.
 #
 # Why
 # ---
-# ``torch.save`` writes a *pickle*, and a pickle may name any function of any module, to be called while it is loaded. With
-# ``weights_only=True``, the default since 2.6, a name that is not on a list is not called.
+# ``torch.save`` writes a *pickle*, and a pickle may name any function, to be called while it is loaded. With
+# ``weights_only=True``, a name that is not on a list is not called.
 #
 # .. how-measured:: This code saves fourteen values, and tries to load each.
 
@@ -153,7 +159,8 @@ assert [loads(value) for value in values.values()] == [True] * 7 + [False] * 7
 # %%
 # The fix
 # -------
-# **You trust the file**: list what it names, and allow these types. Listing runs nothing of the file.
+# **You trust the file**: list what it names, and allow these types. A file of before PyTorch 1.6 cannot be listed: allow the
+# name in the message, then the next one.
 
 from numpy._core.multiarray import scalar
 from torch.serialization import get_unsafe_globals_in_checkpoint, safe_globals
@@ -183,10 +190,10 @@ assert _refused == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps with NumPy:
+# ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps:
 #
 # - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is below. A float32 number
-#   needs ``Float32DType``.
+#   needs ``Float32DType``, and NumPy's random state ``UInt32DType``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -209,7 +216,8 @@ with safe_globals([scalar, np.dtype, np.dtypes.Float32DType]):
 # sphinx_gallery_end_ignore
 
 # %%
-# - A file that NumPy 1 wrote has the old name. Allow a pair: ``(scalar, "numpy.core.multiarray.scalar")``.
+# - The file can have an old name, of NumPy 1 or of a class that has moved. Allow a pair:
+#   ``(scalar, "numpy.core.multiarray.scalar")``, ``(Net, "__main__.Net")``.
 #
 # **You write the file?** Save plain values, and of a model its ``state_dict()``. Then nothing has to be allowed:
 
@@ -244,9 +252,13 @@ assert torch.equal(model[0].weight, net.weight)
 # %%
 # If you wrote the file yourself, load it once with ``weights_only=False``, and save its ``state_dict()``.
 #
-# **"Unsupported operand 60"** is a different problem: the file is not a checkpoint. 60 is ``<``, as a web page begins: download
-# the file by its direct link. 118 is the ``v`` of *version*, as a Git LFS pointer begins: ``git lfs pull``. 149 is often a
-# file of ``pickle.dump``. If you trust it, use ``pickle.load``.
+# **"Unsupported operand 60"**: often the file is not a checkpoint. Print ``open(path, "rb").read(60)``:
+#
+# - ``<html`` or ``<!DOCTYPE``: a web page. Download the file by its direct link.
+# - ``version https://git-lfs``: ``git lfs pull``.
+# - ``{"`` after 8 bytes: ``safetensors.torch.load_file(path)``.
+# - ``PK`` (saved with ``pickle_protocol=4``), and you trust it: ``weights_only=False``.
+# - ``\x80`` (``pickle.dump``), and you trust it: ``pickle.load``.
 
 # sphinx_gallery_start_ignore
 try:
@@ -267,7 +279,7 @@ try:
 except pickle.UnpicklingError as error:
     raised.append(_plain(error))
 assert len(raised) == 3 and "Unsupported operand 118" in raised[2]
-_array = np.ones(2)
+_array, _said = np.ones(2), []
 with safe_globals(
     [
         np._core.multiarray._reconstruct,
@@ -277,20 +289,70 @@ with safe_globals(
     ]
 ):
     assert loads(_array)
-_said = []
-with warnings.catch_warnings(action="ignore"):
-    try:
-        torch.load(io.BytesIO(pickle.dumps({"loss": 0.5}, protocol=4)))
-    except pickle.UnpicklingError as error:
-        _said.append(_plain(error))
-assert len(_said) == 1 and "Unsupported operand 149" in _said[0]
+
+
+def _says(content, **options):
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            torch.load(io.BytesIO(content), **options)
+        except pickle.UnpicklingError as error:
+            return _plain(error)
+    return ""
+
+
+def _bytes_of(value, **options):
+    file = io.BytesIO()
+    torch.save(value, file, **options)
+    return file.getvalue()
+
+
+_dumped = pickle.dumps({"loss": 0.5}, protocol=4)
+assert "Unsupported operand 149" in _says(_dumped) and _dumped[:1] == b"\x80"
+_dumped = pickle.dumps({"net": torch.ones(2)}, protocol=2)
+assert "GLOBAL torch.storage._load_from_bytes" in _says(_dumped)
+assert pickle.loads(_dumped)["net"].tolist() == [1, 1] and _dumped[:1] == b"\x80"
+_saved = _bytes_of(torch.ones(2), pickle_protocol=4)
+assert "Unsupported operand 149" in _says(_saved) and _saved[:2] == b"PK"
+assert _says(_saved, weights_only=False) == ""
+_file = (3072).to_bytes(8, "little") + b'{"weight":{"dtype":"F32"' + 3048 * b" "
+assert "Unsupported operand" in _says(_file)
+# values in these are refused, allowed or not
+with safe_globals([collections.defaultdict, collections.deque, list]):
+    assert loads(collections.defaultdict(list)) and loads(collections.deque())
+    for _kind, _word in (
+        (collections.defaultdict(list, {"a": [1]}), "Can only SETITEM"),
+        (collections.deque([1]), "Can only append"),
+    ):
+        assert (_word in _says(_bytes_of(_kind))) == (not loads(_kind))
+_random = np.random.get_state()
+_names = [np._core.multiarray._reconstruct, np.ndarray, np.dtype]
+for _more, _good in (([], False), ([np.dtypes.UInt32DType], True)):
+    with safe_globals(_names + _more):
+        assert loads(_random) == _good
+# a class that was in __main__ and is now in another module
+Net = type("Net", (nn.Linear,), {"__module__": "__main__"})
+vars(sys.modules["__main__"])["Net"] = Net
+_saved = _bytes_of(Net(1, 1))
+_moved = type("Net", (nn.Linear,), {"__module__": "models"})
+for _name, _good in ((_moved, False), ((_moved, "__main__.Net"), True)):
+    with safe_globals([_name]):
+        assert (_says(_saved) == "") == _good
+# the format of before 1.6
+_saved = _bytes_of(argparse.Namespace(lr=0.1), _use_new_zipfile_serialization=False)
+assert "GLOBAL argparse.Namespace" in _says(_saved)
+with safe_globals([argparse.Namespace]):
+    assert _says(_saved) == ""
+try:
+    get_unsafe_globals_in_checkpoint(io.BytesIO(_saved))
+except ValueError as error:
+    _said.append(str(error))
+assert len(_said) == 1 and "Expected input to be a checkpoint" in _said[0]
 # sphinx_gallery_end_ignore
 
 # %%
 # What not to do
 # --------------
-# **Do not load a stranger's file with weights_only=False.** Here the file calls ``print``. A function that deletes
-# your files works as well:
+# **Do not load a stranger's file with weights_only=False.** Here the file calls ``print``. It could delete your files:
 
 
 class Gift:
@@ -325,6 +387,5 @@ shutil.rmtree(os.path.dirname(path))
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`, when the file loads and its names do not fit.
-# - :ref:`sphx_glr_gallery_training_reproducibility.py`: what a checkpoint must hold besides the weights.
 # - In PyTorch's reference: `torch.load with weights_only=True
 #   <https://docs.pytorch.org/docs/stable/notes/serialization.html#torch-load-with-weights-only-true>`__.
