@@ -17,8 +17,7 @@ Expected more than 1 value per channel when training, got input size torch.Size(
       - loader = DataLoader(samples, batch_size=4, shuffle=True)
       + loader = DataLoader(samples, batch_size=4, shuffle=True, drop_last=True)
 
-   **Not this:** ``model.eval()`` while you train all layers. Batch norm then uses its running statistics, and no longer
-   updates them.
+   **Not this:** ``model.eval()`` while you train a new model. Batch norm then uses a mean of 0 and a variance of 1.
 """
 
 # %%
@@ -130,18 +129,19 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 # sphinx_gallery_end_ignore
 
 # %%
-# - **With** ``batch_size=1``: ``drop_last=True`` does not help. Take a larger batch size.
-# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on.
-# - **In** ``__init__``: some models run one image to count features or strides. Call ``eval()`` before that and ``train()``
-#   after it.
-# - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
-# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group.
-#   Gradient accumulation does not help.
+# - **With** ``batch_size=1``: take a larger batch size. ``drop_last=True`` does not help.
+# - **DataParallel** splits each batch. Take two samples or more for each GPU.
+# - **The batch is larger**, the message says ``[1, ...]``: look for a mask, ``squeeze`` or mean that leaves one row.
+# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. For Monte
+#   Carlo dropout, call ``train()`` on the dropout layers alone.
+# - **In** ``__init__``, where a model runs one image to count features: ``eval()`` before that and ``train()`` after it.
+# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
+#   pretrained model, call ``eval()`` on the batch norm layers, after each ``model.train()``. Gradient accumulation does not help.
 # - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
-#   the model, computes the mean over all GPUs.
+#   the model.
 #
 # ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. It needs more than one value in each channel of
-# each sample, so leave it out where the image is down to one pixel.
+# each sample. Use larger images, or build the model without it where they are one pixel.
 
 # sphinx_gallery_start_ignore
 _fine = nn.ModuleDict({"backbone": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
@@ -150,6 +150,23 @@ assert raises(_fine.train()["backbone"], 1, 4)
 _fine["backbone"].eval()
 _fine["head"](_fine["backbone"](torch.rand(1, 4))).sum().backward()
 assert _fine["head"].weight.grad.any()
+# Monte Carlo dropout: batch norm in evaluation, dropout in training
+_mc = nn.Sequential(nn.Linear(3, 64), nn.BatchNorm1d(64), nn.Dropout())
+assert raises(_mc.train(), 1, 3)
+_mc.eval()
+for _part in _mc.modules():
+    if isinstance(_part, nn.Dropout):
+        _part.train()
+assert not torch.equal(_mc(samples[:1]), _mc(samples[:1]))
+assert not _mc[1].running_mean.any()
+# a trained batch norm with one sample: the layers learn, the statistics stay
+_tuned = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()).train()
+_tuned[1].eval()
+_tuned(samples[:1]).sum().backward()
+assert _tuned[2].training and _tuned[1].bias.grad.any()
+# DataParallel splits a batch of 5 for 4 devices into 2, 2 and 1
+assert [len(part) for part in samples[:5].chunk(4)] == [2, 2, 1]
+assert all(len(p) > 1 for n in range(1, 9) for p in torch.rand(2 * n).chunk(n))
 _norm, _kept = nn.BatchNorm1d(4).eval(), torch.zeros(4)
 assert torch.allclose(_norm(samples[:, :1].expand(9, 4)), samples[:, :1].expand(9, 4))
 assert torch.equal(_norm.running_mean, _kept)
@@ -168,8 +185,7 @@ assert len(said) == 1 and said[0].startswith(
 # %%
 # What not to do
 # --------------
-# **Do not repeat the sample.** Two equal values have no spread either. For every sample the result is the bias of the layer,
-# here nearly 0.
+# **Do not repeat the sample.** Two equal values have no spread either. The result is the bias of the layer, here nearly 0.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)
