@@ -136,7 +136,7 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 #   Carlo dropout, call ``train()`` on the dropout layers alone.
 # - **In** ``__init__``, where a model runs one image to count features: ``eval()`` before that and ``train()`` after it.
 # - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
-#   pretrained model, call ``eval()`` on the batch norm layers, after each ``model.train()``. Gradient accumulation does not help.
+#   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``. Gradient accumulation does not help.
 # - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
 #   the model.
 #
