@@ -113,8 +113,6 @@ print(tuple(scores.shape))
 
 # sphinx_gallery_start_ignore
 assert scores.shape == (2, 10) and type(scores.grad_fn).__name__ == "AddmmBackward0"
-_lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
-assert _lazy(images).shape == (2, 10) and _lazy[-1].in_features == 2304
 _pooled = nn.Sequential(*net[:-2], nn.AdaptiveAvgPool2d(5), nn.Flatten(), _layer)
 for _size in (28, 64):
     assert _pooled(torch.ones(2, 1, _size, _size)).shape == (2, 10)
@@ -122,7 +120,6 @@ for _size in (28, 64):
 
 # %%
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
-# - **You do not want to count**: ``nn.LazyLinear(10)``. Run one batch before you make the optimizer.
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
 # - **A trained model gets new data**: keep the layer, and give the data the size and columns of the training data.
 # - **The first number is not your batch**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples: write
