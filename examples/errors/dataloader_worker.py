@@ -130,7 +130,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *The paging file is too small*
 #      - Fewer workers. Each one imports PyTorch.
 #    * - *Too many open files*, *0 items of ancdata*
-#      - You keep tensors of a worker in a list. Keep ``batch.clone()``.
+#      - Often a list that keeps tensors of the workers. Keep ``batch.clone()``.
 #    * - *is killed by signal: Bus error*
 #      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``. Or fewer workers.
 #    * - *Segmentation fault*, or nothing

@@ -99,7 +99,8 @@ assert _zero.abs().max() < 1e-3 and _one.grad.abs().max() < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation it uses the running statistics, and one sample is enough (unless the layer has ``track_running_stats=False``):
+# In evaluation it uses the running statistics, and one sample is enough, unless the layer has ``track_running_stats=False`` or
+# is made inside of ``forward``:
 
 print(model.eval()(samples[:1]).shape)
 
@@ -130,7 +131,8 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 
 # %%
 # - **With** ``batch_size=1``: take a larger batch size. ``drop_last=True`` does not help.
-# - **DataParallel** splits each batch. Take two samples or more for each GPU.
+# - **DataParallel** splits each batch, and so does TabNet (``virtual_batch_size``). Take a batch size that makes equal parts of
+#   two samples or more.
 # - **The batch is larger**, the message says ``[1, ...]``: look for a mask, ``squeeze`` or mean that leaves one row.
 # - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. For Monte
 #   Carlo dropout, call ``train()`` on the dropout layers alone.
@@ -164,9 +166,12 @@ _tuned = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()).train()
 _tuned[1].eval()
 _tuned(samples[:1]).sum().backward()
 assert _tuned[2].training and _tuned[1].bias.grad.any()
-# DataParallel splits a batch of 5 for 4 devices into 2, 2 and 1
+# DataParallel splits a batch of 5 for 4 devices into 2, 2 and 1, and 10 into 3, 3, 3, 1
 assert [len(part) for part in samples[:5].chunk(4)] == [2, 2, 1]
-assert all(len(p) > 1 for n in range(1, 9) for p in torch.rand(2 * n).chunk(n))
+assert [len(part) for part in torch.rand(10).chunk(4)] == [3, 3, 3, 1]
+for _parts in range(1, 9):
+    for _times in range(2, 5):
+        assert len({len(p) for p in torch.rand(_times * _parts).chunk(_parts)}) == 1
 _norm, _kept = nn.BatchNorm1d(4).eval(), torch.zeros(4)
 assert torch.allclose(_norm(samples[:, :1].expand(9, 4)), samples[:, :1].expand(9, 4))
 assert torch.equal(_norm.running_mean, _kept)

@@ -89,7 +89,8 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #        a file of another model? Do not load it.
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
-#        max_length=512`` in the tokenizer, less the new tokens of ``generate()``
+#        max_length=512`` in the tokenizer, less the new tokens of ``generate()``. Or ``input_ids`` of shape ``(batch, 1,
+#        length)``: take ``input_ids.squeeze(1)``.
 #
 # Why
 # ---
