@@ -125,8 +125,8 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *An attempt has been made to start a new process*
 #      - ``if __name__ == "__main__":``, as below
 #    * - *is killed by signal: Killed*
-#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows with
-#        each epoch, keep a long list, as of file names, as a NumPy array.
+#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows while
+#        you train, make a long list of file names a NumPy array.
 #    * - *The paging file is too small*
 #      - Fewer workers. Each one imports PyTorch.
 #    * - *Too many open files*, *0 items of ancdata*

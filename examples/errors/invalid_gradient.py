@@ -73,8 +73,6 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# Where to look:
-#
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 45 55

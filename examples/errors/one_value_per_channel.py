@@ -74,7 +74,7 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # Why
 # ---
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value itself, so every value and its gradient would become 0. Two values are not much better. They come out near +1 and −1:
+# value itself, so every value and its gradient would become 0. Two values come out near +1 and −1:
 
 import matplotlib.pyplot as plt
 
@@ -138,9 +138,8 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 #   Carlo dropout, call ``train()`` on the dropout layers alone.
 # - **In** ``__init__``, where a model runs one image to count features: ``eval()`` before that and ``train()`` after it.
 # - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
-#   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``. Gradient accumulation does not help.
-# - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
-#   the model.
+#   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``.
+# - **DistributedDataParallel** with one sample on each GPU: wrap ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``.
 #
 # ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. It needs more than one value in each channel of
 # each sample. Use larger images, or build the model without it where they are one pixel.

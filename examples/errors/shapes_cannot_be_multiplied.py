@@ -73,9 +73,8 @@ def _says(call, *inputs):
 #
 # Why
 # ---
-# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. A product of matrices needs as many
-# columns on the left as rows on the right. The 400 in many tutorials is for images of 32 × 32 and one more convolution. Print
-# the shapes on the way to see where your number comes from:
+# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. The 400
+# in many tutorials is for images of 32 × 32 and one more convolution. Print the shapes on the way:
 
 x = images
 for layer in net[:-1]:
