@@ -133,9 +133,9 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - Often a list that keeps tensors of the workers. Keep ``batch.clone()``.
 #    * - *is killed by signal: Bus error*
 #      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``. Or fewer workers.
-#    * - *Segmentation fault*, or nothing
+#    * - *Segmentation fault*, *Aborted*, or nothing
 #      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line. If not, open
-#        files of h5py or LMDB in ``__getitem__`` instead of ``__init__``, and for OpenCV call ``cv2.setNumThreads(0)``.
+#        files of h5py or LMDB in the first ``__getitem__``, not in ``__init__``, and for OpenCV call ``cv2.setNumThreads(0)``.
 #
 # Why
 # ---

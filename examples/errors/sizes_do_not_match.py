@@ -81,7 +81,7 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - a line of ``forward``, or ``loss = ...``
 #      - The two shapes in that line. Print them.
 #    * - any line, in the last batch of an epoch
-#      - Noise, labels of ones or a state of size ``batch_size``. Make them with ``len(x)``.
+#      - Noise, labels or a state that you make of size ``batch_size``: use ``len(x)``.
 #    * - ``Normalize`` of torchvision, *tensor a (4) … tensor b (3)*
 #      - The image has an alpha channel. Use ``image.convert("RGB")`` before.
 #    * - ``optimizer.step()``

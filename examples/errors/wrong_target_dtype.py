@@ -61,7 +61,8 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
 #    * - ``binary_cross_entropy``, or ``backward()`` of ``mse_loss``, ``huber_loss``: *Found dtype Long* or *Double*, *result
 #        type Float can't be cast*
-#      - ``labels.to(scores.dtype)``. A model of Hugging Face with ``num_labels=1`` computes ``mse_loss``. Two classes need 2.
+#      - ``labels.to(scores.dtype)``. A sequence classifier of Hugging Face with ``num_labels=1`` computes ``mse_loss``. Two
+#        classes need 2.
 #    * - ``clamp_``, ``+=``: *result type Float can't be cast*
 #      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
