@@ -174,6 +174,8 @@ assert not _share[1, ..., 3:].any() and _share[0].eq(0.2).all()
 # sphinx_gallery_end_ignore
 
 # %%
+# **Positions** ``(length, 1, features)`` and ``batch_first=True``: ``x + pe[:x.size(1)].transpose(0, 1)``.
+#
 # **A padding mask** ``(batch, keys)`` and scores ``(batch, heads, queries, keys)``: use ``mask[:, None, None, :]``.
 #
 # **A loss**: bring both to one shape, and put the assert there.
@@ -261,6 +263,10 @@ assert (_block(_x) + nn.Conv2d(64, 128, 1, stride=2)(_x)).shape == (2, 128, 5, 5
 assert "tensor a (4) must match the size of tensor b (3)" in _said(
     lambda: torch.ones(4, 8, 8).sub_(torch.ones(3, 1, 1))
 )
+_pe, _x = torch.randn(50, 1, 16), torch.zeros(4, 10, 16)
+assert "tensor a (4) must match the size of tensor b (50)" in _said(lambda: _x + _pe)
+assert torch.equal((_x + _pe[: _x.size(1)].transpose(0, 1))[2, 7], _pe[7, 0])
+assert not torch.equal((_x + _pe[: _x.size(0)])[2, 7], _pe[7, 0])  # silently wrong
 _scores, _labels = torch.randn(10, 133), torch.arange(10)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
