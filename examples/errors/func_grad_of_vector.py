@@ -103,7 +103,7 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #      - ``vmap(grad(loss))`` over the models. A ``.mean()`` divides each gradient by their number.
 #    * - a loss and predictions: *got <class 'tuple'>*
 #      - ``has_aux=True``, below
-#    * - *got <class* of a dictionary, of a library, or *'float'*, *'NoneType'*
+#    * - *got <class 'float'>*, *'dict'*, *'NoneType'* or a class of a library
 #      - Return the loss as a tensor: ``output.loss``, without ``.item()``.
 #
 # Why

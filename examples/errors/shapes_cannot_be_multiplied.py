@@ -73,8 +73,8 @@ def _says(call, *inputs):
 #
 # Why
 # ---
-# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. The 400
-# in many tutorials is for images of 32 × 32 and one more convolution. Print the shapes on the way:
+# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. The 400 in many tutorials is
+# for images of 32 × 32 and one more convolution. Print the shapes on the way:
 
 x = images
 for layer in net[:-1]:
@@ -121,8 +121,8 @@ for _size in (28, 64):
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
 # - **A trained model gets new data**: keep the layer, and give the data the size and columns of the training data.
-# - **The first number is not your batch**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples: write
-#   ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
+# - **The first number is not your batch**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the batch comes
+#   first, write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
 #   ``x.transpose(1, 2)``.
 # - **The second number is your batch**: ``(64x1024 and 64x2)`` needs ``x.T``. For 100 samples of one number,
 #   ``(1x100 and 1x10)``, it is ``x.unsqueeze(1)``.

@@ -85,8 +85,8 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - ``Normalize`` of torchvision, *tensor a (4) … tensor b (3)*
 #      - The image has an alpha channel. Use ``image.convert("RGB")`` before.
 #    * - ``optimizer.step()``
-#      - It has the state of a parameter before it was resized: ``optimizer.state.pop(parameter)``. Was the state loaded from
-#        a file of another model? Do not load it.
+#      - The optimizer has the state of a parameter before it was resized: ``optimizer.state.pop(parameter)``. Was it loaded
+#        from a file of another model? Do not load it.
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
 #        max_length=512`` in the tokenizer, less the new tokens of ``generate()``. Or ``input_ids`` of shape ``(batch, 1,
