@@ -356,8 +356,8 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 # - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
 #   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
 #   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``.
-# - **DistributedDataParallel** and two forward passes before ``backward()``: the second one overwrites the buffers of a batch
-#   norm. Use ``broadcast_buffers=False``, and evaluate and save the model of rank 0.
+# - **DistributedDataParallel** and two forward passes before ``backward()``: in older versions, the second one overwrites the
+#   buffers of a batch norm. Update PyTorch. Or use ``broadcast_buffers=False``, and evaluate and save the model of rank 0.
 # - **MAML**: :ref:`new weights <sphx_glr_gallery_modules_parameters_as_arguments.py>` instead of the inner ``optimizer.step()``
 # - **After you set** ``retain_graph=True``: take it out, and see :ref:`the message before it
 #   <sphx_glr_gallery_errors_backward_twice.py>`.
