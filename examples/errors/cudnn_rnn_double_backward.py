@@ -130,7 +130,7 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 #    * - ``penalty.backward()``, ``loss_d.backward()`` of a GAN or a physical loss
 #      - the forward pass whose slope is in the loss
 #    * - ``torch.autograd.grad`` of a product with a vector (TRPO, a Hessian)
-#      - the forward pass of the loss, or of the policy
+#      - the forward pass of the loss or the policy, or ``hessian()`` and ``hvp()``, which run it
 #    * - the outer ``backward()`` of meta-learning
 #      - the whole inner loop (`higher#4 <https://github.com/facebookresearch/higher/issues/4>`__)
 #
@@ -218,7 +218,7 @@ assert len(raised) == 1  # around backward it does not help
 # sphinx_gallery_end_ignore
 
 # %%
-# If your program sets ``fp32_precision``, the ``with`` itself raises in PyTorch 2.13, with a message on TF32. Then set
+# If your program sets ``fp32_precision``, the ``with`` can itself raise, with a message on TF32. Then set
 # ``torch.backends.cudnn.enabled = False`` before this forward pass, and ``True`` after it.
 #
 # The price is time: :ref:`below <measured-cudnn-rnn>`, an LSTM takes about twice as long without cuDNN for 10 time steps, and
@@ -242,7 +242,7 @@ assert len(raised) == 1  # around backward it does not help
 #    * - a training step, after an evaluation or after a function that generates text
 #      - That called ``eval()``. Call ``model.train()`` after it, before the forward pass.
 #    * - a saliency map, ``captum``, an attack
-#      - Forward without cuDNN, as above. The model stays in ``eval()``.
+#      - Forward without cuDNN, as above, or the whole ``attribute()``, which runs it. The model stays in ``eval()``.
 #    * - a training step for layers before an LSTM in ``eval()``, such as a reward model
 #      - The same, or ``train()`` for the LSTM alone, below.
 #    * - a training step only for layers after the LSTM

@@ -12,6 +12,8 @@ DataLoader worker (pid(s) 1234) exited unexpectedly
    ! single: Cannot re-initialize CUDA in forked subprocess
    ! single: To use CUDA with multiprocessing, you must use the 'spawn' start method
    ! single: a dataset or collate_fn that moves tensors to the GPU fails with num_workers
+   ! single: Too many open files. Communication with the workers is no longer possible
+   ! single: The paging file is too small for this operation to complete, with num_workers
    ! single: resource_tracker: There appear to be leaked semaphore objects to clean up at shutdown
 
 .. in-short::
@@ -123,12 +125,17 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *An attempt has been made to start a new process*
 #      - ``if __name__ == "__main__":``, as below
 #    * - *is killed by signal: Killed*
-#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``.
+#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows while
+#        you train, make a long list of file names a NumPy array.
+#    * - *The paging file is too small*
+#      - Fewer workers. Each one imports PyTorch.
+#    * - *Too many open files*, *0 items of ancdata*
+#      - Often a list that keeps tensors of the workers. Keep ``batch.clone()``.
 #    * - *is killed by signal: Bus error*
-#      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``
-#        (`detectron2#384 <https://github.com/facebookresearch/detectron2/issues/384>`__).
-#    * - *Segmentation fault*, or nothing
-#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line.
+#      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``. Or fewer workers.
+#    * - *Segmentation fault*, *Aborted*, or nothing
+#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line. If not, open
+#        files of h5py or LMDB in the first ``__getitem__``, not in ``__init__``, and for OpenCV call ``cv2.setNumThreads(0)``.
 #
 # Why
 # ---
@@ -369,9 +376,8 @@ assert last == (
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU: a hidden part makes PyTorch believe that the program used CUDA before it forked. The lines
-# above ``_lazy_init`` show which of your lines asked for the GPU. Keep the dataset's tensors on the CPU, and move whole batches
-# in the training loop:
+# (The site is built without a GPU: hidden code stands in for it.) The lines above ``_lazy_init`` show which of your lines asked
+# for the GPU. Keep the dataset's tensors on the CPU, and move whole batches in the training loop:
 
 
 class Images(Dataset):
@@ -416,6 +422,25 @@ print(re.search("UserWarning: .* shutdown", ended.stderr)[0])
 print("exit status", ended.returncode)
 
 # sphinx_gallery_start_ignore
+program = """
+import multiprocessing, resource, torch
+multiprocessing.set_start_method("fork")
+resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
+
+
+def keep(copy):
+    samples, kept = [torch.ones(2) * i for i in range(200)], []
+    for batch in torch.utils.data.DataLoader(samples, num_workers=1):
+        kept.append(batch.clone() if copy else batch)
+    return torch.cat(kept).sum().item()
+
+
+assert keep(True) == 2 * sum(range(200))
+keep(False)
+"""
+_open = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+assert "RuntimeError: Too many open files" in _open.stderr, _open.stderr
+assert "in keep" in _open.stderr and "AssertionError" not in _open.stderr
 assert "There appear to be 1 leaked semaphore objects to clean up" in ended.stderr
 assert ended.returncode == -9
 # sphinx_gallery_end_ignore

@@ -97,12 +97,14 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #        ``predictions.squeeze(1)``.
 #    * - a network with one output, for one sample: *tensor with 1 dims*, or *2 dims*
 #      - The output has shape ``(1,)`` or ``(1, 1)``: add ``.squeeze()``.
-#    * - a solution of which you want the slope, as in a PINN
+#    * - a slope at each point, as in a PINN or for forces
 #      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` after the network and after an inner ``grad``
+#    * - a loss for each model of an ensemble
+#      - ``vmap(grad(loss))`` over the models. A ``.mean()`` divides each gradient by their number.
 #    * - a loss and predictions: *got <class 'tuple'>*
 #      - ``has_aux=True``, below
-#    * - ``.item()`` in the function: *got <class 'float'>*
-#      - Return the tensor.
+#    * - *got <class 'float'>*, *'dict'*, *'NoneType'* or a class of a library
+#      - Return the loss as a tensor: ``output.loss``, without ``.item()``.
 #
 # Why
 # ---
@@ -213,7 +215,26 @@ except RuntimeError as error:
     raised.append(str(error))
     print("RuntimeError:", error)
 assert len(raised) == 1 and "to return a Tensor, got <class 'tuple'>" in raised[0]
-assert "got <class 'float'>" in says(lambda: grad(lambda w: w.sum().item())(weight))
+for _result, _class in (
+    (lambda w: w.sum().item(), "float"),
+    (lambda w: {"loss": w.sum()}, "dict"),
+    (lambda w: None, "NoneType"),
+):
+    _said = says(lambda result=_result: grad(result)(weight))
+    assert f"got <class '{_class}'>" in _said
+# an ensemble: four models, each with its own weight
+_weights = torch.randn(4, 3)
+
+
+def _of_one(weight):
+    return ((x @ weight - y) ** 2).mean()
+
+
+assert "got tensor with 1 dims" in says(lambda: grad(vmap(_of_one))(_weights))
+_each = torch.stack([grad(_of_one)(w) for w in _weights])
+assert torch.allclose(vmap(grad(_of_one))(_weights), _each, atol=1e-6)
+_smaller = grad(lambda w: vmap(_of_one)(w).mean())(_weights)
+assert torch.allclose(_smaller, _each / 4, atol=1e-6)
 _aux = grad(lambda w: (w.sum(), (w, {"twice": 2 * w})), has_aux=True)
 assert torch.equal(_aux(weight)[0], torch.ones(3))
 _three = grad(lambda w: (w.sum(), w, w), has_aux=True)

@@ -73,8 +73,6 @@ def _message(call):
 # sphinx_gallery_end_ignore
 
 # %%
-# Where to look:
-#
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 45 55
@@ -84,11 +82,15 @@ def _message(call):
 #    * - ``ScaleBackward``, and ``Scale`` is your class
 #      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
-#      - the call of the library. Compare the shapes of your tensors with the library's own example.
+#      - the call of the library. Compare your shapes with the library's example. A first size of 0: nothing is left to draw.
 #    * - ``AddmmBackward0`` or another node of PyTorch
 #      - often code that changes the size of a tensor through ``.data``
+#    * - the same, and ``expected ... [0]`` with DeepSpeed ZeRO-3
+#      - a partitioned weight, often used outside its own layer. Call the layer, or take ZeRO-2.
+#    * - ``CompiledFunctionBackward``
+#      - the same step without ``torch.compile``. If it works, leave this part uncompiled or update PyTorch.
 #
-# ``got [3]`` is the shape of the gradient, ``expected ... [2, 3]`` that of the argument. If the message ends in *expected
+# ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. If the message ends in *expected
 # device ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
 #
 # Why
@@ -101,9 +103,6 @@ y = Scale.apply(x, scale)
 # graph: y -- The gradient for x must be 2×3 as x is, the gradient for scale 3 as scale is
 
 # %%
-# *Compatible* is also a larger shape, to which the argument could be broadcast. Autograd sums such a gradient without a
-# message, even if it is a mistake.
-#
 # The fix
 # -------
 # **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others.
@@ -147,7 +146,7 @@ for _shapes in (
     assert _gradcheck(_AnyScale.apply, _values)
 
 
-def _made(make, device, dtype=torch.float32, shape=(2, 3)):
+def _made(make, device):
     class Made(Function):
         @staticmethod
         def forward(x):
@@ -161,7 +160,7 @@ def _made(make, device, dtype=torch.float32, shape=(2, 3)):
         def backward(ctx, gradient):
             return make(gradient, *ctx.saved_tensors)
 
-    x = torch.ones(shape, device=device, dtype=dtype, requires_grad=True)
+    x = torch.ones(2, 3, device=device, requires_grad=True)
     said = _message(lambda: Made.apply(x).sum().backward())
     return said or x.grad
 
@@ -171,9 +170,6 @@ assert _made(lambda gradient, x: torch.ones(2, 3), "meta") == (
 )
 for _make in (torch.ones_like, lambda x: x.new_ones(2, 3)):
     assert _made(lambda gradient, x, m=_make: m(x), "meta").shape == (2, 3)
-for _shape, _grad in (((3, 3), 3), ((5, 3, 1), 5)):  # larger ones are summed
-    _result = _made(lambda g, x, s=_shape: torch.ones(s), "cpu", shape=(3, 1))
-    assert _result.tolist() == [[_grad]] * 3
 _flagged = type(
     "_Flagged",
     (Function,),
@@ -214,7 +210,8 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Make new parameters instead, and then a new optimizer. Freeze and share again what was frozen or shared.
+# Make new parameters instead, and then a new optimizer. Freeze and share again what was frozen or shared. For an activation,
+# write ``y = y[:2]`` in the place of ``y.data = y.data[:2]``.
 
 layer = nn.Linear(4, 3)
 old_output = layer(torch.ones(2, 4))
@@ -227,6 +224,25 @@ print("layer.bias.grad:", layer.bias.grad)
 assert layer.weight.grad.shape == (2, 4) and torch.all(layer.bias.grad == 2)
 old_output.sum().backward()
 assert torch.all(layer.bias.grad == 2)  # the old output has the old parameters
+_x = torch.ones(5, 4, requires_grad=True)
+_y = 2 * _x
+_y.data = _y.data[:3]
+assert _message((_y @ torch.ones(4, 2)).sum().backward) == (
+    "Function MmBackward0 returned an invalid gradient at index 0 - got [3, 4] "
+    "but expected shape compatible with [5, 4]"
+)
+_y = (2 * _x)[:3]
+(_y @ torch.ones(4, 2)).sum().backward()
+assert _x.grad[:, 0].tolist() == [4, 4, 4, 0, 0]
+# a weight that was empty when its gradient was prepared, as ZeRO-3 keeps it
+_part = nn.Linear(4, 3)
+_full = [_weight.data for _weight in _part.parameters()]
+for _weight in _part.parameters():
+    _weight.data = torch.empty(0)
+_kept = [w.view_as(w).grad_fn.next_functions[0][0] for w in _part.parameters()]
+for _weight, _data in zip(_part.parameters(), _full, strict=True):
+    _weight.data = _data
+assert _message(_part(torch.ones(2, 4)).sum().backward).endswith("compatible with [0]")
 _frozen = nn.Parameter(torch.ones(2), requires_grad=False)
 assert nn.Parameter(_frozen.detach()).requires_grad
 # sphinx_gallery_end_ignore
@@ -341,7 +357,7 @@ x.grad = None
 
 # %%
 # Return one value for each argument of ``forward`` but ``ctx``, also for one with a default value: ``None`` in the place of a
-# number or a flag. A tensor for which you return ``None`` gets no gradient.
+# number or a flag. A tensor for which you return ``None`` gets no gradient. If the class is a library's, update the library.
 
 
 class FixedExp(Exp):

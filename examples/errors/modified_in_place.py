@@ -113,7 +113,7 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
 # ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. For a part, as in ``gate[0] = 0``,
 # write to ``new = gate.clone()`` and read from ``gate``. A loop that fills a tensor and reads it again can collect the parts in
-# a list: ``torch.stack(parts, dim)``.
+# a list: ``torch.stack(parts, dim)``. If forward reads and then updates a queue or codebook, read from ``queue.clone()``.
 
 gate = torch.sigmoid(layer(x))
 gate = gate + 1
@@ -297,8 +297,46 @@ def _actor(way):
     return actor.weight.grad
 
 
+def _through_critic(way):
+    """The gradient of an actor that learns through the critic, as in SAC."""
+    torch.manual_seed(1)
+    actor = nn.Linear(3, 2)
+    value = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(value.parameters(), lr=0.5)
+    states = torch.rand(6, 3)
+
+    def loss():
+        return -value(torch.cat([states, actor(states)], 1)).mean()
+
+    before = loss()
+    value(torch.rand(6, 5)).square().mean().backward()
+    optimizer.step()
+    (before if way == "before" else loss()).backward()
+    return actor.weight.grad
+
+
+def _queue(copy, update=True):
+    """The gradient of a query, if forward reads a queue and then writes to it."""
+    torch.manual_seed(1)
+    encoder, queue = nn.Linear(3, 4), torch.rand(8, 4)
+    query = encoder(x)
+    scores = query @ (queue.clone() if copy else queue).t()
+    if update:
+        queue[:2] = query.detach()
+    scores.logsumexp(1).mean().backward()
+    return encoder.weight.grad
+
+
 raised = []
 with torch.random.fork_rng():
+    for _call in (lambda: _through_critic("before"), lambda: _queue(copy=False)):
+        try:
+            _call()
+        except RuntimeError as error:
+            raised.append(str(error).startswith("one of the variables needed"))
+    assert raised == [True, True] and _through_critic("after").any()
+    assert torch.equal(_queue(copy=True), _queue(copy=False, update=False))
+    raised.clear()
     try:
         _actor("as it was")
     except RuntimeError as error:
@@ -315,11 +353,14 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 # sphinx_gallery_end_ignore
 
 # %%
-# In reinforcement learning an actor's loss often takes an advantage from the critic. Computed after the step, it would be a
-# different number, so ``detach()`` the one that you have: ``-(log_prob * advantage.detach()).mean()``.
-#
-# Did this message come after you set ``retain_graph=True``? Take it out, and see :ref:`the message before it
-# <sphx_glr_gallery_errors_backward_twice.py>`.
+# - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
+#   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
+#   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``.
+# - **DistributedDataParallel** and two forward passes before ``backward()``: in older versions, the second one overwrites the
+#   buffers of a batch norm. Update PyTorch. Or use ``broadcast_buffers=False``, and evaluate and save the model of rank 0.
+# - **MAML**: :ref:`new weights <sphx_glr_gallery_modules_parameters_as_arguments.py>` instead of the inner ``optimizer.step()``
+# - **After you set** ``retain_graph=True``: take it out, and see :ref:`the message before it
+#   <sphx_glr_gallery_errors_backward_twice.py>`.
 #
 # What not to do
 # --------------
@@ -339,8 +380,6 @@ assert (layer.weight.grad < 0).all()  # a sigmoid's slope is positive, and so is
 # sphinx_gallery_end_ignore
 
 # %%
-# Even the sign is wrong: a sigmoid rises, and the inputs are positive.
-#
 # **Clone somewhere.** Here the copy is the input of the sigmoid, and the write still hits its result:
 
 # sphinx_gallery_start_ignore

@@ -17,8 +17,7 @@ Expected more than 1 value per channel when training, got input size torch.Size(
       - loader = DataLoader(samples, batch_size=4, shuffle=True)
       + loader = DataLoader(samples, batch_size=4, shuffle=True, drop_last=True)
 
-   **Not this:** ``model.eval()`` while you train all layers. Batch norm then uses its running statistics, and no longer
-   updates them.
+   **Not this:** ``model.eval()`` while you train a new model. Batch norm then uses a mean of 0 and a variance of 1.
 """
 
 # %%
@@ -75,7 +74,7 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 # Why
 # ---
 # In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value itself, so every value and its gradient would become 0. Two values are not much better. They come out near +1 and −1:
+# value itself, so every value and its gradient would become 0. Two values come out near +1 and −1:
 
 import matplotlib.pyplot as plt
 
@@ -100,7 +99,8 @@ assert _zero.abs().max() < 1e-3 and _one.grad.abs().max() < 1e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# In evaluation it uses the running statistics, and one sample is enough (unless the layer has ``track_running_stats=False``):
+# In evaluation it uses the running statistics, and one sample is enough, unless the layer has ``track_running_stats=False`` or
+# is made inside of ``forward``:
 
 print(model.eval()(samples[:1]).shape)
 
@@ -130,18 +130,19 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 # sphinx_gallery_end_ignore
 
 # %%
-# - **With** ``batch_size=1``: ``drop_last=True`` does not help. Take a larger batch size.
-# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on.
-# - **In** ``__init__``: some models run one image to count features or strides. Call ``eval()`` before that and ``train()``
-#   after it.
-# - **A pretrained part that you keep frozen**: call ``eval()`` on that part, after each ``model.train()``.
-# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group.
-#   Gradient accumulation does not help.
-# - **DistributedDataParallel** with one sample on each GPU: ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``, before you wrap
-#   the model, computes the mean over all GPUs.
+# - **With** ``batch_size=1``: take a larger batch size. ``drop_last=True`` does not help.
+# - **DataParallel** splits each batch, and so does TabNet (``virtual_batch_size``). Take a batch size that makes equal parts of
+#   two samples or more.
+# - **The batch is larger**, the message says ``[1, ...]``: look for a mask, ``squeeze`` or mean that leaves one row.
+# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. For Monte
+#   Carlo dropout, call ``train()`` on the dropout layers alone.
+# - **In** ``__init__``, where a model runs one image to count features: ``eval()`` before that and ``train()`` after it.
+# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
+#   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``.
+# - **DistributedDataParallel** with one sample on each GPU: wrap ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``.
 #
 # ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. It needs more than one value in each channel of
-# each sample, so leave it out where the image is down to one pixel.
+# each sample. Use larger images, or build the model without it where they are one pixel.
 
 # sphinx_gallery_start_ignore
 _fine = nn.ModuleDict({"backbone": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
@@ -150,6 +151,26 @@ assert raises(_fine.train()["backbone"], 1, 4)
 _fine["backbone"].eval()
 _fine["head"](_fine["backbone"](torch.rand(1, 4))).sum().backward()
 assert _fine["head"].weight.grad.any()
+# Monte Carlo dropout: batch norm in evaluation, dropout in training
+_mc = nn.Sequential(nn.Linear(3, 64), nn.BatchNorm1d(64), nn.Dropout())
+assert raises(_mc.train(), 1, 3)
+_mc.eval()
+for _part in _mc.modules():
+    if isinstance(_part, nn.Dropout):
+        _part.train()
+assert not torch.equal(_mc(samples[:1]), _mc(samples[:1]))
+assert not _mc[1].running_mean.any()
+# a trained batch norm with one sample: the layers learn, the statistics stay
+_tuned = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()).train()
+_tuned[1].eval()
+_tuned(samples[:1]).sum().backward()
+assert _tuned[2].training and _tuned[1].bias.grad.any()
+# DataParallel splits a batch of 5 for 4 devices into 2, 2 and 1, and 10 into 3, 3, 3, 1
+assert [len(part) for part in samples[:5].chunk(4)] == [2, 2, 1]
+assert [len(part) for part in torch.rand(10).chunk(4)] == [3, 3, 3, 1]
+for _parts in range(1, 9):
+    for _times in range(2, 5):
+        assert len({len(p) for p in torch.rand(_times * _parts).chunk(_parts)}) == 1
 _norm, _kept = nn.BatchNorm1d(4).eval(), torch.zeros(4)
 assert torch.allclose(_norm(samples[:, :1].expand(9, 4)), samples[:, :1].expand(9, 4))
 assert torch.equal(_norm.running_mean, _kept)
@@ -168,8 +189,7 @@ assert len(said) == 1 and said[0].startswith(
 # %%
 # What not to do
 # --------------
-# **Do not repeat the sample.** Two equal values have no spread either. For every sample the result is the bias of the layer,
-# here nearly 0.
+# **Do not repeat the sample.** Two equal values have no spread either. The result is the bias of the layer, here nearly 0.
 
 twice = samples[:1].repeat(2, 1)
 print(model(twice).abs().max() < 1e-3)

@@ -73,9 +73,8 @@ def _says(call, *inputs):
 #
 # Why
 # ---
-# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. A product of matrices needs as many
-# columns on the left as rows on the right. The 400 in many tutorials is for images of 32 × 32 and one more convolution. Print
-# the shapes on the way to see where your number comes from:
+# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. The 400 in many tutorials is
+# for images of 32 × 32 and one more convolution. Print the shapes on the way:
 
 x = images
 for layer in net[:-1]:
@@ -113,8 +112,6 @@ print(tuple(scores.shape))
 
 # sphinx_gallery_start_ignore
 assert scores.shape == (2, 10) and type(scores.grad_fn).__name__ == "AddmmBackward0"
-_lazy = nn.Sequential(*net[:-1], nn.LazyLinear(10))
-assert _lazy(images).shape == (2, 10) and _lazy[-1].in_features == 2304
 _pooled = nn.Sequential(*net[:-2], nn.AdaptiveAvgPool2d(5), nn.Flatten(), _layer)
 for _size in (28, 64):
     assert _pooled(torch.ones(2, 1, _size, _size)).shape == (2, 10)
@@ -122,13 +119,15 @@ for _size in (28, 64):
 
 # %%
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
-# - **You do not want to count**: ``nn.LazyLinear(10)`` takes ``in_features`` from the first batch. Run one before you make the
-#   optimizer.
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
-# - **The first number is not the number of images**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the
-#   batch comes first, write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``.
+# - **A trained model gets new data**: keep the layer, and give the data the size and columns of the training data.
+# - **The first number is not your batch**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the batch comes
+#   first, write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
+#   ``x.transpose(1, 2)``.
+# - **The second number is your batch**: ``(64x1024 and 64x2)`` needs ``x.T``. For 100 samples of one number,
+#   ``(1x100 and 1x10)``, it is ``x.unsqueeze(1)``.
 # - **In a model of another library**: often two parts do not belong together, as a text encoder that gives 768 numbers and a
-#   network for 4096.
+#   network for 4096. A weight of ``1x8388608`` is packed in 4 bits: update bitsandbytes and PEFT, and call its layer.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # With ``view(-1, 400)``, 25 images of 2,304 numbers become 144 rows. Some rows have two images:
@@ -141,6 +140,22 @@ assert rows.shape == (144, 400) and rows[5].unique().tolist() == [0.0, 1.0]
 # sphinx_gallery_start_ignore
 _head = nn.Linear(net[-1].in_features, 3)  # a new head
 assert nn.Sequential(*net[:-1], _head)(images).shape == (2, 3)
+# one number for each sample, the batch as second dimension, and positions of a Conv1d
+_numbers = torch.rand(100)
+assert _says(nn.Linear(1, 10), _numbers).endswith("(1x100 and 1x10)")
+assert nn.Linear(1, 10)(_numbers.unsqueeze(1)).shape == (100, 10)
+_columns, _layer = torch.rand(64, 1024), nn.Linear(64, 2)
+assert _says(_layer, _columns).endswith("(64x1024 and 64x2)")
+assert torch.allclose(_layer(_columns.T)[7], _layer(_columns[:, 7]), atol=1e-6)
+_maps = torch.rand(8, 64, 100)
+assert _says(_layer, _maps).endswith("(512x100 and 64x2)")
+assert torch.allclose(
+    _layer(_maps.transpose(1, 2))[3, 7], _layer(_maps[3, :, 7]), atol=1e-6
+)
+# a weight of 4096 x 4096 in 4 bits is a column of bytes
+_packed = torch.empty(4096 * 4096 // 2, 1, device="meta")
+_said = _says(nn.functional.linear, torch.empty(2, 4096, device="meta"), _packed)
+assert ("4096" in _said) and ("8388608" in _said), _said
 _x, _by_columns = torch.ones(3, 2), torch.ones(5, 2)
 assert _says(_x.matmul, _by_columns).endswith("(3x2 and 5x2)")
 assert (_x @ _by_columns.T).shape == (3, 5)
@@ -226,9 +241,10 @@ assert torch.allclose(_swapped(_samples, _two)[0][1], _alone, atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
-# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``. If the batch size
-# expected is the length of your sequences, set ``batch_first=True``. If the state is from other samples, call ``lstm(batch)``
-# without it. If each batch goes on where the last one stopped, see :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
+# The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``, also with
+# ``batch_first``. If the batch size expected is the length of your sequences, set ``batch_first=True``. If the state is from
+# other samples, call ``lstm(batch)`` without it. If each batch goes on where the last one stopped, see
+# :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 #
 # einsum(): subscript j has size 4 for operand 1
 # ----------------------------------------------
@@ -263,6 +279,11 @@ assert _einsum("ij,kj->ik", _batch, weight) == (
     "of dimensions (3) for operand 0 and no ellipsis was given"
 )
 assert torch.einsum("...j,kj->...k", _batch, weight).shape == (5, 2, 4)
+_maps, _gate = torch.rand(1, 3, 4, 4), torch.rand(1, 3, 1)
+assert "(2) does not match the number" in _einsum(
+    "bchw,bc->bchw", _maps, _gate.squeeze()
+)
+assert torch.einsum("bchw,bc->bchw", _maps, _gate.squeeze(2)).shape == (1, 3, 4, 4)
 _wrong = torch.einsum("ij,kl->ik", x, weight)  # a new letter is summed alone
 assert torch.allclose(_wrong, x.sum(1, keepdim=True) * weight.sum(1), atol=1e-6)
 # sphinx_gallery_end_ignore
@@ -278,7 +299,8 @@ assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T)
 
 # %%
 # If the *number of subscripts* does not match, a tensor has more or fewer dimensions than letters: ``"...j,kj->...k"`` takes
-# any number of dimensions before the last. A new letter, ``"ij,kl->ik"``, runs and returns wrong numbers.
+# any number of dimensions before the last, and ``squeeze(dim)`` keeps a batch of one. A new letter, ``"ij,kl->ik"``, runs and
+# returns wrong numbers.
 #
 # See also
 # --------

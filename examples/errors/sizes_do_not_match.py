@@ -68,8 +68,7 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# - *a* and *b* are the two tensors, here ``table`` and ``mean``. Your sizes replace 3 and 4.
-# - ``at non-singleton dimension 1``: where the two sizes meet, counted from 0 in the tensor with more dimensions.
+# *a* and *b* are ``table`` and ``mean``. They meet at dimension 1, counted from 0 in the tensor with more dimensions.
 #
 # Look for the last frame of the traceback that is not PyTorch's:
 #
@@ -81,12 +80,17 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #      - what to fix
 #    * - a line of ``forward``, or ``loss = ...``
 #      - The two shapes in that line. Print them.
+#    * - any line, in the last batch of an epoch
+#      - Noise, labels or a state that you make of size ``batch_size``: use ``len(x)``.
+#    * - ``Normalize`` of torchvision, *tensor a (4) … tensor b (3)*
+#      - The image has an alpha channel. Use ``image.convert("RGB")`` before.
 #    * - ``optimizer.step()``
-#      - The optimizer has the state of a parameter before it was resized. Start with a new optimizer
-#        and scheduler.
+#      - The optimizer has the state of a parameter before it was resized: ``optimizer.state.pop(parameter)``. Was it loaded
+#        from a file of another model? Do not load it.
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
-#        max_length=512`` in the tokenizer.
+#        max_length=512`` in the tokenizer, less the new tokens of ``generate()``. Or ``input_ids`` of shape ``(batch, 1,
+#        length)``: take ``input_ids.squeeze(1)``.
 #
 # Why
 # ---
@@ -124,7 +128,7 @@ for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1
 # sphinx_gallery_end_ignore
 
 # %%
-# The square of such a difference, as a loss, draws each prediction toward the mean of all targets.
+# As a loss, its square draws each prediction toward the mean of all targets.
 #
 # The fix
 # -------
@@ -170,6 +174,8 @@ assert not _share[1, ..., 3:].any() and _share[0].eq(0.2).all()
 # sphinx_gallery_end_ignore
 
 # %%
+# **Positions** ``(length, 1, features)`` and ``batch_first=True``: ``x + pe[:x.size(1)].transpose(0, 1)``.
+#
 # **A padding mask** ``(batch, keys)`` and scores ``(batch, heads, queries, keys)``: use ``mask[:, None, None, :]``.
 #
 # **A loss**: bring both to one shape, and put the assert there.
@@ -196,8 +202,10 @@ assert "Using a target size" in str(caught[0].message)
 # %%
 # ``mse_loss`` computes all pairs too, and warns: *Using a target size that is different to the input size*.
 #
-# **One element too many**: a forecast of the next value has no target for the last input. For ``(batch, time)`` write
-# ``forecast[:, :-1] - series[:, 1:]``.
+# **Scores of classes**, ``(batch, 133)``, and class numbers, ``(batch,)``: use ``cross_entropy(scores, labels)``, and
+# ``scores.argmax(1) == labels`` for the accuracy.
+#
+# **A residual block** with more channels or a stride needs them in its shortcut, too: ``nn.Conv2d(64, 128, 1, stride=2)``.
 #
 # .. _cat-sizes:
 #
@@ -235,7 +243,38 @@ _adam.step()
 _weight.data, _weight.grad = torch.ones(4), None
 _weight.sum().backward()
 assert "must match the size of tensor" in _said(_adam.step)
-assert not _said(torch.optim.Adam([_weight]).step)
+_other, _weight = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))
+_adam = torch.optim.Adam([_other, _weight], lr=0.1)
+_plan = torch.optim.lr_scheduler.StepLR(_adam, 1)
+(_weight.sum() + _other.sum()).backward()
+_adam.step()
+_plan.step()
+_kept = _adam.state[_other]["exp_avg"].clone()
+_weight.data, _weight.grad = torch.ones(4), None
+_weight.sum().backward()
+_adam.state.pop(_weight)
+_other.grad = None
+assert not _said(_adam.step) and torch.allclose(_weight, torch.tensor(0.99))
+assert torch.equal(_adam.state[_other]["exp_avg"], _kept)
+# a residual block, an image with an alpha channel, and scores of classes
+_block, _x = nn.Conv2d(64, 128, 3, stride=2, padding=1), torch.ones(2, 64, 9, 9)
+assert "must match the size of tensor" in _said(lambda: _block(_x) + _x)
+assert (_block(_x) + nn.Conv2d(64, 128, 1, stride=2)(_x)).shape == (2, 128, 5, 5)
+assert "tensor a (4) must match the size of tensor b (3)" in _said(
+    lambda: torch.ones(4, 8, 8).sub_(torch.ones(3, 1, 1))
+)
+_pe, _x = torch.randn(50, 1, 16), torch.zeros(4, 10, 16)
+assert "tensor a (4) must match the size of tensor b (50)" in _said(lambda: _x + _pe)
+assert torch.equal((_x + _pe[: _x.size(1)].transpose(0, 1))[2, 7], _pe[7, 0])
+assert not torch.equal((_x + _pe[: _x.size(0)])[2, 7], _pe[7, 0])  # silently wrong
+_scores, _labels = torch.randn(10, 133), torch.arange(10)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert "tensor a (133) must match the size of tensor b (10)" in _said(
+        lambda: nn.functional.mse_loss(_scores, _labels.float())
+    )
+assert "tensor a (133)" in _said(lambda: _scores == _labels)
+assert (_scores.argmax(1) == _labels).shape == (10,)
 # sphinx_gallery_end_ignore
 
 # %%

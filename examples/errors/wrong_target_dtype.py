@@ -50,15 +50,21 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #
 #    * - function and message
 #      - what to do
-#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*, *not implemented for 'Int'*
 #      - class numbers, for two scores or more: ``labels.long()``
+#    * - ``cross_entropy``: *expected scalar type Float but found Double*
+#      - class weights, as NumPy makes them: ``weight.float()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot, or one score for two classes: see below. Several ones in a row:
 #        ``BCEWithLogitsLoss`` with ``labels.float()``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
 #      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
-#    * - ``binary_cross_entropy``: *Found dtype Long*, *result type Float can't be cast*
-#      - ``labels.to(scores.dtype)``
+#    * - ``binary_cross_entropy``, or ``backward()`` of ``mse_loss``, ``huber_loss``: *Found dtype Long* or *Double*, *result
+#        type Float can't be cast*
+#      - ``labels.to(scores.dtype)``. A sequence classifier of Hugging Face with ``num_labels=1`` computes ``mse_loss``. Two
+#        classes need 2.
+#    * - ``clamp_``, ``+=``: *result type Float can't be cast*
+#      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
 #      - ``index.long()``
 #    * - a layer in ``forward``
@@ -141,6 +147,18 @@ for _dtype in (torch.float32, torch.float64):
     assert "Found dtype Long" in _says(F.binary_cross_entropy, _p, numbers)
     assert F.binary_cross_entropy(_p, numbers.to(_p.dtype)) > 0
     assert bce(_p, numbers.to(_p.dtype)) > 0
+_leaf = score.clone().requires_grad_()
+_said = _says(F.huber_loss(_leaf, numbers.double()).backward)
+assert "Found dtype Double but expected Float" in _said
+F.huber_loss(_leaf, numbers.double().to(_leaf.dtype)).backward()
+assert _leaf.grad.any()
+assert "Float but found Double" in _says(
+    lambda: F.cross_entropy(logits, numbers, weight=torch.ones(3).double())
+)
+_index, _limit = torch.tensor([-1, 9]), torch.tensor(5.0)  # as in a YOLO loss
+assert "result type Float can't be cast" in _says(_index.clamp_, 0, _limit - 1)
+assert _index.clamp_(0, int(_limit) - 1).tolist() == [0, 4]
+assert "result type Float can't be cast" in _says(_index.add_, 0.5)
 # several ones in a row
 _several = torch.tensor([[1, 1, 0], [0, 1, 0]])
 assert "got Long" in _says(F.cross_entropy, logits, _several)
@@ -164,9 +182,9 @@ assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 # Why
 # ---
 # ``cross_entropy`` uses the target as an index: the number of the right class picks one of the scores. A target of the shape of
-# the scores is a probability for each class, which is a floating point number. So the shape decides which type is wanted.
+# the scores is a probability for each class. So the shape decides which type is wanted.
 #
-# ``BCEWithLogitsLoss`` and ``MSELoss`` compute with the targets. Give them floating point numbers in the shape of the input.
+# ``BCEWithLogitsLoss`` and ``MSELoss`` compute with floating point targets in the shape of the input.
 #
 # The fix
 # -------
@@ -183,8 +201,7 @@ assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean()
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension: without it, a batch of
-#   one sample becomes a number without dimensions.
+# - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension, for a batch of one.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
 # - **One-hot** ``(batch, classes)``: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)`` and
 #   ``scores.movedim(-1, 1)``.
