@@ -41,7 +41,7 @@ def make_long_table(kind: str, label: str, heads: Sequence[str], body: str, said
         fields += f'<label>{said["kind"]} <select name="that">{kinds}</select></label>'
     text = (
         f'<div class="wide"><form class="filter of-rows no-search"{_write_data(data)}>{fields}'
-        f'<label class="sort">Sort by <select name="sort"><option value="">the page{"".join(turns)}</select></label>'
+        f'<label class="sort">Order <select name="sort"><option value="">as listed{"".join(turns)}</select></label>'
         f'<output aria-live="polite">{said["count"].removeprefix("{shown} of ").format(all=body.count("<tr"))}</output></form>'
         f'<div class="table-wrapper long-table {kind}" role="region" aria-label="{label}">'
         f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -190,7 +190,7 @@ def test_a_head_sorts_its_column_and_back(table: Page) -> None:
     table.reload()
     head.get_by_role("button").click()
     assert list_column() == before[:FIRST] and not head.get_attribute("aria-sort")
-    table.get_by_label("Sort by").select_option("-9", force=True)  # it is in sight on a phone
+    table.get_by_label("Order").select_option("-9", force=True)  # it is in sight on a phone
     expect(head).to_have_attribute("aria-sort", "descending")
 
 
