@@ -167,6 +167,7 @@ assert _half.half()(x.half()).dtype == torch.float16
 #   ``forward`` makes follow with ``mask.to(x.dtype)``.
 # - **Half precision, to train it**: keep what learns in ``float32``, such as an adapter or a new head, and compute under
 #   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`, in a ``Trainer`` with ``bf16=True``.
+# - **No half precision**, but ``from_pretrained`` loaded it: ``model.float()``.
 # - **Integers**: ``x.float()``, and for images of bytes ``x.float() / 255``.
 #
 # expected dtype float for \`end\` but got dtype double

@@ -264,6 +264,14 @@ _named, _finite, _gradient = _anomaly(
 assert not _named and _gradient.tolist() == [0, 2, 0]
 
 # the list
+for _naive, _stable in (
+    (lambda q: q.softmax(0).log()[0], lambda q: q.log_softmax(0)[0]),
+    (lambda q: q.sigmoid().log()[0], lambda q: functional.logsigmoid(q)[0]),
+):
+    _named, _, _ = _anomaly(_naive, -200.0, 200.0)
+    assert _named in ("SoftmaxBackward0", "SigmoidBackward0")
+    _named, _finite, _gradient = _anomaly(_stable, -200.0, 200.0)
+    assert not _named and _finite and _gradient[0] == 1
 for _inverse in (torch.acos, torch.asin):
     _named, _, _ = _anomaly(
         lambda q, f=_inverse: (f(q) * q.new([0, 1])).sum(), 1.0, 0.5
@@ -326,6 +334,7 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # **Elements that you drop from a mean**, NaN targets too: drop them before the operation, ``(a[ok] / b[ok]).mean()``. A
 # ``where`` would count them.
 #
+# - ``softmax(x).log()``, ``sigmoid(x).log()``: ``log_softmax``, ``logsigmoid``.
 # - ``acos``, ``asin``: ``x.clamp(-1 + 1e-6, 1 - 1e-6)``.
 # - ``softmax`` over a row that is ``-inf`` everywhere: leave one position open, and ignore that row of the result.
 # - ``svd`` or ``eigh`` with equal values: if you need the values only, ``svdvals`` or ``eigvalsh``.

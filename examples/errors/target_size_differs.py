@@ -70,8 +70,7 @@ assert raised == [
 # %%
 # Why
 # ---
-# ``logits - labels`` would compare each output with each label: four pairs instead of two. ``MSELoss`` does that, :ref:`with a
-# warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
+# ``MSELoss`` compares each output with each label, :ref:`with a warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
 #
 # The fix
 # -------
@@ -103,7 +102,9 @@ assert raised == [
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
 #      - If the mask was read as a color image, open it with ``convert("L")``, and make its values 0 and 1.
 #    * - ``[1, 1, 64, 64]``, ``[1, 1, 16, 16]``
-#      - ``nn.functional.interpolate(logits, size=labels.shape[2:], mode="bilinear")``
+#      - A quarter: ``nn.functional.interpolate(logits, size=labels.shape[2:], mode="bilinear")``
+#    * - ``[1, 1, 572, 572]``, ``[1, 1, 388, 388]``
+#      - Convolutions lose the border: give them ``padding``, or crop the labels at the center.
 #
 # Convert integer labels with ``labels.float()``.
 
@@ -152,6 +153,13 @@ assert _whole[:, -1, 0].tolist() == [4, 9]
 _small = torch.full((1, 1, 16, 16), 0.5)
 _large = nn.functional.interpolate(_small, size=(64, 64), mode="bilinear")
 assert torch.allclose(_large, torch.full((1, 1, 64, 64), 0.5))
+_picture = torch.rand(1, 1, 8, 8)
+_kernel = torch.zeros(1, 1, 3, 3)
+_kernel[0, 0, 1, 1] = 1
+_inside = nn.functional.conv2d(_picture, _kernel)
+assert torch.equal(_inside, _picture[:, :, 1:-1, 1:-1])  # interpolated, it is shifted
+_wrong = nn.functional.interpolate(_inside, size=(8, 8), mode="bilinear")
+assert not torch.allclose(_wrong[:, :, 1:-1, 1:-1], _inside, atol=0.1)
 _last = torch.randn(5)
 assert "size (torch.Size([8]))" in _says(criterion, _last, torch.ones(8))
 for _like in (torch.ones_like, torch.zeros_like):
@@ -259,7 +267,7 @@ assert torch.equal(mask / 255, labels)
 # %%
 # Expected input batch_size to match target batch_size
 # ----------------------------------------------------
-# ``CrossEntropyLoss`` says this if the numbers of samples differ. Below, a ``view`` mixed batch and time:
+# ``CrossEntropyLoss`` says this. Below, a ``view`` mixed batch and time:
 
 # sphinx_gallery_start_ignore
 raised = []
