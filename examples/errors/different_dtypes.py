@@ -59,7 +59,7 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - the frame
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
-#      - The data, or a NumPy array in ``forward``: ``.float()``, as below.
+#      - The data, or a NumPy array in ``forward``: ``.float()``, as below. In a loss, the class weights or the labels.
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
 #      - The input, the model, a part of it or a tensor made in ``forward`` is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
@@ -311,6 +311,15 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
             said.append(str(error))
         assert _adapter(_z.float()).dtype == torch.float32
 assert said[-1].endswith("got BFloat16 and Float")
+for _loss, _says in (
+    (nn.CrossEntropyLoss(double[0, 0]), "expected scalar type Float but found Double"),
+    (nn.CrossEntropyLoss(double[0, 0].float()), None),
+):
+    try:
+        _loss(_adapter(_x), torch.tensor([0, 2]))
+    except RuntimeError as error:
+        _says = str(error) == _says
+    assert _says in (True, None)
 for _write in (
     lambda: torch.zeros(3).__setitem__(torch.tensor([0]), torch.ones(1).half()),
     lambda: nn.Linear(3, 1)(torch.fft.fft(_x)),

@@ -128,8 +128,8 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # **A network computes the start** of a latent or an embedding: ``w = mapping(z).detach().clone().requires_grad_()``, once
 # before the loop. A slice in the same way: ``torch.cat`` then puts it back in each step.
 #
-# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. ``nn.Parameter(w).to(device)`` is none, and
-# no parameter of the module. Move the module instead.
+# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
+# is none, and no parameter of the module. Move the module instead.
 
 from torch import nn
 

@@ -139,8 +139,8 @@ assert scaler.get_scale() == 32768
 # sphinx_gallery_end_ignore
 
 # %%
-# With one optimizer and a schedule in updates, not in epochs, step the scheduler only if the scale did not fall. Lightning's
-# ``precision="bf16-mixed"`` skips no step.
+# If the scaler has one optimizer, and the schedule counts updates, not epochs, step the scheduler only if the scale did not
+# fall. Lightning's ``precision="bf16-mixed"`` skips no step.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
@@ -165,7 +165,8 @@ assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
 
 # %%
 # **Gradients are accumulated:** put ``scheduler.step()`` below ``optimizer.step()``, inside of the same ``if``. If it ran for
-# each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now.
+# each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now. An optimizer that starts later, as
+# of a discriminator, needs its scheduler in its own ``if``, too.
 #
 # **You resume** with ``for _ in range(epoch): scheduler.step()``. Instead, make the optimizer and the scheduler, then load the
 # ``state_dict()`` of both. The learning rate is in the optimizer's.
