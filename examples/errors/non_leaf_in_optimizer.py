@@ -191,8 +191,9 @@ assert nn.Parameter(made.double()).is_leaf
 
 # %%
 # **The factor belongs to the model,** and you want to learn what it is applied to: give the optimizer the leaf, and multiply in
-# each step. For ``weight_norm``, that is ``module.parameters()``. If ``model.parameters()`` raises, as with ``WeightDropout``,
-# and holds the raw weights too: ``[p for p in model.parameters() if p.is_leaf]``.
+# each step. For ``weight_norm``, that is ``module.parameters()``, in Pyro ``pyro.param(name).unconstrained()``. If
+# ``model.parameters()`` raises, as with ``WeightDropout``, and holds the raw weights too: ``[p for p in model.parameters() if
+# p.is_leaf]``.
 
 raw = torch.randn(3, requires_grad=True)
 optimizer = SGD([raw], lr=0.5)
