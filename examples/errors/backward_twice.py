@@ -121,9 +121,8 @@ assert "this line is named" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# With a trainer, look at what the model keeps on ``self``. In a notebook, run the forward pass again, too. If you do not find
-# it, :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line of the forward pass that created the
-# node.
+# With a trainer, look at what the model keeps on ``self``. In a notebook, run the forward pass again, too. :ref:`Anomaly mode
+# <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
 #
 # The fix
 # -------
@@ -290,8 +289,75 @@ def _shared(add):
         other.backward()
 
 
+def _episodes(clear):
+    torch.manual_seed(0)
+    policy, log_probs, gradients = nn.Linear(2, 3), [], []
+    for states in torch.rand(2, 4, 2):
+        log_probs += torch.log_softmax(policy(states), 1)[:, 0]
+        policy.zero_grad()
+        (-torch.stack(log_probs).sum()).backward()
+        gradients.append(policy.weight.grad)
+        policy.weight.grad = None
+        if clear:
+            log_probs.clear()
+    loss = -torch.log_softmax(policy(states), 1)[:, 0].sum()
+    alone = torch.autograd.grad(loss, policy.weight)[0]
+    return torch.allclose(gradients[-1], alone)
+
+
+def _keys(cache, detach=False):
+    torch.manual_seed(0)
+    query, key, kept = nn.Linear(3, 3), nn.Linear(3, 3), torch.zeros(2, 4, 3)
+    for _ in range(2):
+        x = torch.ones(2, 4, 3).cumsum(1)
+        keys = key(x)
+        if cache:
+            kept[:] = keys.detach() if detach else keys
+            keys = kept
+        nn.functional.scaled_dot_product_attention(query(x), keys, x).sum().backward()
+    return key.weight.grad is not None
+
+
+def _lbfgs(inside):
+    torch.manual_seed(0)
+    network, inputs = nn.Linear(3, 1), torch.rand(5, 3)
+    steps = torch.optim.LBFGS(network.parameters())
+    outputs = network(inputs)
+
+    def closure():
+        steps.zero_grad()
+        loss = ((network(inputs) if inside else outputs) - 1).square().mean()
+        loss.backward()
+        return loss
+
+    steps.step(closure)
+    return (network(inputs) - 1).square().mean() < 1e-4
+
+
+def _compiled(add):
+    one, other = nn.Linear(3, 1), nn.Linear(3, 1)
+    both = torch.compile(
+        lambda x: (one(x).square().mean(), other(x).square().mean()),
+        backend="aot_eager",
+    )
+    loss1, loss2 = both(torch.ones(2, 3))
+    if add:
+        (loss1 + loss2).backward()
+    else:
+        loss1.backward()
+        loss2.backward()
+    right = torch.autograd.grad(other(torch.ones(2, 3)).square().mean(), other.weight)[
+        0
+    ]
+    return torch.allclose(other.weight.grad, right)
+
+
 raised = []
 for _function in (
+    lambda: _episodes(clear=False),
+    lambda: _keys(cache=True),
+    lambda: _lbfgs(inside=False),
+    lambda: _compiled(add=False),
     _penalty_before,
     _computed_in_init,
     _total_in_loop,
@@ -304,7 +370,9 @@ for _function in (
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 7 * [message]
+assert raised == 11 * [message]
+assert _episodes(clear=True) and _lbfgs(inside=True) and _compiled(add=True)
+assert _keys(cache=False) and not _keys(cache=True, detach=True)
 _features_before(True)
 assert _policy_moves("detached") and not _policy_moves("in the loop")
 assert _gradient_in_loss(retain_graph=True) == (False, True)
@@ -323,8 +391,17 @@ _shared(add=True)
 # ``torch.autograd.grad``. With ``retain_graph=True``, :ref:`that part of the loss trains nothing
 # <sphx_glr_gallery_differentiation_higher_order.py>`.
 #
+# **A list that is never emptied**, of log-probabilities or hooked outputs: ``log_probs.clear()`` after the step.
+#
+# **A key-value cache**: train without it, ``use_cache=False``. Detached keys would not train their layer.
+#
+# **LBFGS**: compute the loss from the model in the closure.
+#
+# **torch.compile**: add the losses of one compiled call, or compile the parts separately.
+#
 # **Two losses that share a part:** add them, and call ``(loss1 + loss2).backward()``. First detach what one of them must not
-# train, such as the advantage in the actor's loss. In a GAN, the critic's loss does not need the generator's graph:
+# train, such as the advantage in the actor's loss. If the second needs the new weights, run the forward pass again. In a GAN,
+# the critic's loss does not need the generator's graph:
 
 generator = nn.Linear(2, 3)
 critic = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
@@ -369,7 +446,7 @@ assert not torch.allclose(_of_value(False), _alone)
 # What not to do
 # --------------
 # ``retain_graph=True`` **in the loop above.** The gradient then goes back through the earlier steps too, and needs the weights
-# that they used. ``optimizer.step()`` has written to those weights in between:
+# that ``optimizer.step()`` has changed:
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -4,6 +4,7 @@ To copy construct from a tensor, it is recommended to use sourceTensor.detach().
 
 .. index::
    ! single: UserWarning rather than torch.tensor(sourceTensor)
+   ! single: it is recommended to use sourceTensor.clone().detach()
    ! single: torch.tensor of a tensor in a Dataset warns
    ! single: copy a tensor in PyTorch, clone or detach
 
@@ -77,7 +78,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# It is a warning, so the program goes on. ``x.new_tensor(x)`` warns, too. The warning names the line:
+# ``x.new_tensor(y)`` warns, too: write ``y.detach().to(x)``. The warning names the line:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -91,10 +92,13 @@ assert (
 #      - ``labels.long()``, ``labels.to(device)``
 #    * - a loss before ``backward``, an activation in ``forward``
 #      - the tensor itself, because the gradient stops at the copy
-#    * - a target that the model computes, as in reinforcement learning; a loss for a log
-#      - ``target.detach()``, ``loss.detach()``. Without it, the gradient goes through the target, too.
-#    * - ``torch.tensor(x)`` inside of ``nn.Parameter(...)``, or as a snapshot of weights
-#      - ``x.detach().clone()``. Without ``clone()``, both change in training.
+#    * - a target that the model computes, as in reinforcement learning
+#      - ``target.detach()``. Without it, the gradient goes through the target, too.
+#    * - a loss for a log
+#      - ``loss.detach()``, or ``loss.detach().clone()`` if ``+=`` or ``all_reduce`` writes into it. In a library's line, pass
+#        ``loss.item()``.
+#    * - ``torch.tensor(x)`` for an ``nn.Parameter``, a buffer, ``from_pretrained``, a replay memory or a snapshot of weights
+#      - ``x.detach().clone()``. Without ``clone()``, both can change.
 #    * - ``torch.tensor(x)``, where ``x`` is a list of numbers or a tensor
 #      - ``torch.as_tensor(x)``. It returns a tensor as it is, with its graph.
 #
@@ -183,6 +187,22 @@ _alias, _own = nn.Parameter(_start), nn.Parameter(_start.detach().clone())
 (_alias * _own).sum().backward()
 torch.optim.SGD([_alias], lr=0.5).step()
 assert _start.tolist() == [0.5, 0.5] and _own.tolist() == [1, 1]
+_alias, _own = (
+    nn.Embedding.from_pretrained(table, freeze=False)
+    for table in (_start[None], _start[None].clone())
+)
+torch.nn.init.zeros_(_alias.weight)
+assert _start.tolist() == [0, 0] and _own.weight.tolist() == [[0.5, 0.5]]
+_loss = (torch.ones(1, requires_grad=True) * 3).sum()
+_total = _loss.detach().clone()
+_total += 1
+assert _loss == 3
+_total = _loss.detach()
+_total += 1
+assert _loss == 4
+_double = torch.ones(2, dtype=torch.float64)
+assert _warned(lambda: _double.new_tensor(_start))
+assert _start.detach().to(_double).dtype == torch.float64
 _model, _now, _next = nn.Linear(2, 1), torch.rand(4, 2), torch.rand(4, 2)
 _slopes = []
 with warnings.catch_warnings(action="ignore"):

@@ -59,34 +59,25 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - the frame
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
-#      - The data, or a NumPy array in ``forward``: ``.float()``, as below.
+#      - The data, or a NumPy array in ``forward``: ``.float()``, as below. In a loss, the class weights or the labels.
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
 #      - The input, the model, a part of it or a tensor made in ``forward`` is in half precision. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
 #      - Usually the training ran under ``autocast``. Use it there, too.
+#    * - a block with ``autocast(enabled=False)``
+#      - Begin it with ``x = x.float()``.
+#    * - ``backward`` of your own Function, under ``autocast``
+#      - Decorate with ``torch.amp.custom_fwd`` and ``custom_bwd``.
+#    * - ``x[index] = y``: *Index put requires*
+#      - ``y.to(x.dtype)``
+#    * - *ComplexFloat and Float*
+#      - ``torch.view_as_real`` or ``abs()``. ``float()`` drops the imaginary part.
+#    * - *Char*, *Byte* or *Float8* as *mat2*
+#      - A quantized weight, which only its library can convert.
 #    * - ``optimizer.step()``
 #      - *expected dtype float for end*, see below.
 #
-# The names of the types come from C++:
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 50 50
-#
-#    * - in the message
-#      - in Python
-#    * - Float, float
-#      - ``torch.float32``
-#    * - Double, double
-#      - ``torch.float64``
-#    * - Half, c10::Half
-#      - ``torch.float16``
-#    * - BFloat16, c10::BFloat16
-#      - ``torch.bfloat16``
-#    * - Long, long int
-#      - ``torch.int64``
-#    * - Byte, unsigned char
-#      - ``torch.uint8``
+# *Half* is ``torch.float16``, *BFloat16* ``torch.bfloat16``, *Long* ``torch.int64``, *Byte* or *unsigned char* ``torch.uint8``.
 #
 # Other operations say it differently:
 
@@ -136,7 +127,7 @@ assert _raised == [True] * 5
 # Why
 # ---
 # A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
-# The usual sources of ``float64`` are NumPy and pandas. ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array.
+# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array.
 
 print("from NumPy:", torch.tensor(data).dtype)
 print("from Python:", torch.tensor(data.tolist()).dtype)
@@ -175,7 +166,8 @@ assert _half.half()(x.half()).dtype == torch.float16
 # - **Half precision, to run a model**: convert all of it and its input, ``model.half()`` and ``x.half()``. Tensors that
 #   ``forward`` makes follow with ``mask.to(x.dtype)``.
 # - **Half precision, to train it**: keep what learns in ``float32``, such as an adapter or a new head, and compute under
-#   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`.
+#   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`, in a ``Trainer`` with ``bf16=True``.
+# - **No half precision**, but ``from_pretrained`` loaded it: ``model.float()``.
 # - **Integers**: ``x.float()``, and for images of bytes ``x.float() / 255``.
 #
 # expected dtype float for \`end\` but got dtype double
@@ -235,9 +227,9 @@ assert _after(torch.float64, lambda p: torch.optim.Adam(p, fused=True)) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# ``float`` is the type of the running mean, ``double`` that of the gradient. To train in half precision, do not convert the
-# model: use ``autocast``. For ``float64``, the order is: first the type, then the optimizer, then its state from a file. In the
-# middle of a training, load the state into the same optimizer, which converts it to the type of the weights:
+# To train in half precision, do not convert the model: use ``autocast``. For ``float64``, the order is: first the type, then
+# the optimizer, then its state from a file. In the middle of a training, load the state into the same optimizer, which
+# converts it to the type of the weights:
 
 model = nn.Linear(3, 1)
 optimizer = torch.optim.Adam(model.parameters())
@@ -255,8 +247,8 @@ assert optimizer.state[model.weight]["step"] == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# **An average of weights** (EMA) in ``float32``, of a model in ``bfloat16``, says the same. Convert the weight, not the
-# average:
+# **An average** in ``float32``, of weights (EMA) or in your own optimizer, of a model in ``bfloat16``, says the same. Convert
+# the weight, not the average:
 
 average, weight = torch.zeros(3), nn.Parameter(torch.ones(3, dtype=torch.bfloat16))
 with torch.no_grad():
@@ -278,6 +270,68 @@ _x = torch.rand(2, 3)
 with torch.autocast("cpu", dtype=torch.bfloat16):
     (_base(_x) + _adapter(_x)).float().square().sum().backward()
 assert _adapter.weight.grad.dtype == torch.float32
+# your own Function
+
+
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x @ weight
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        return gradient @ weight.T, x.T @ gradient
+
+
+class _Cast(torch.autograd.Function):
+    forward = staticmethod(torch.amp.custom_fwd(_Product.forward, device_type="cpu"))
+    backward = staticmethod(torch.amp.custom_bwd(_Product.backward, device_type="cpu"))
+
+
+_weight = torch.rand(3, 2, requires_grad=True)
+(_x @ _weight).square().sum().backward()
+_right, _weight.grad = _weight.grad, None
+for _function in (_Product, _Cast):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _loss = _function.apply(_x, _weight).float().square().sum()
+    try:
+        _loss.backward()
+    except RuntimeError as error:
+        said.append(str(error))
+assert said[-1].endswith("to have the same dtype, but got: c10::BFloat16 != float")
+assert torch.allclose(_weight.grad, _right, rtol=0.05)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    _z = _adapter(_x)
+    with torch.autocast("cpu", enabled=False):
+        try:
+            _adapter(_z)
+        except RuntimeError as error:
+            said.append(str(error))
+        assert _adapter(_z.float()).dtype == torch.float32
+assert said[-1].endswith("got BFloat16 and Float")
+for _loss, _says in (
+    (nn.CrossEntropyLoss(double[0, 0]), "expected scalar type Float but found Double"),
+    (nn.CrossEntropyLoss(double[0, 0].float()), None),
+):
+    try:
+        _loss(_adapter(_x), torch.tensor([0, 2]))
+    except RuntimeError as error:
+        _says = str(error) == _says
+    assert _says in (True, None)
+for _write in (
+    lambda: torch.zeros(3).__setitem__(torch.tensor([0]), torch.ones(1).half()),
+    lambda: nn.Linear(3, 1)(torch.fft.fft(_x)),
+    lambda: nn.functional.linear(_x, torch.ones(1, 3, dtype=torch.int8)),
+):
+    try:
+        _write()
+    except RuntimeError as error:
+        said.append(str(error))
+assert said[-3].startswith("Index put requires the source and destination dtypes match")
+assert said[-2].endswith("but got ComplexFloat and Float")
+assert "signed char" in said[-1] or "Char" in said[-1]
 _before = []
 try:
     _adapter(_base(_x.half()))
@@ -289,7 +343,6 @@ assert _before == ["mat1 and mat2 must have the same dtype, but got Half and Flo
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_precision.py`: what half precision saves and costs.
 # - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, types of the targets of a loss.
 # - In PyTorch's reference: `type promotion
 #   <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>`__.

@@ -103,7 +103,7 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
 # sphinx_gallery_end_ignore
 
 # %%
-# Usually the next optimizer step writes the NaN into the weights, so all later losses are NaN, too.
+# Usually the next optimizer step writes it into the weights.
 #
 # Why
 # ---
@@ -141,8 +141,8 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 #
 # The fix
 # -------
-# **A root**, also in a distance, a norm or an RMSE that you wrote yourself: *under* the root, add a number far below your
-# squares. Its derivative is then large instead of infinite, and 0 times a large number is 0.
+# **A root**, also ``x ** 0.25``, ``hypot``, or a distance, deviation or RMSE that you wrote yourself: *under* the root, add a
+# number far below your squares.
 
 layer.zero_grad()
 z = layer(torch.rand(4, 3))
@@ -198,14 +198,14 @@ for _function, _name in (
 # sphinx_gallery_end_ignore
 
 # %%
-# Rounding can also make the argument slightly *negative*, as in ``(x**2).mean() - x.mean()**2``. Then the loss is NaN, too. Use
-# ``squared.clamp(min=1e-12).sqrt()``. In ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
+# If rounding makes the argument *negative*, as in ``(x**2).mean() - x.mean()**2``, use ``squared.clamp(min=1e-12).sqrt()``. In
+# ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
 #
 # **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, write
 # the root yourself, with the small number under it.
 #
-# **Anything else**, such as a logarithm or a division: give it a harmless argument wherever you do not use the result. You need
-# ``where`` twice. The inner one protects backward, the outer one picks the values.
+# **A logarithm, division, exp**: give it a harmless argument wherever you do not use the result. You need ``where`` twice: the
+# inner one protects backward, the outer one picks the values.
 
 p = torch.tensor([0.0, 0.5], requires_grad=True)
 safe = torch.where(p > 0, p, 1.0)
@@ -231,13 +231,119 @@ for _function in (
     assert _named and _finite and _gradient[0].isnan()
     _named, _finite, _gradient = _anomaly(_twice, 0.0, 0.5)
     assert not _named and _gradient[0] == 0 and _gradient[1].isfinite()
+
+# elements that are dropped
+_target = torch.tensor([0.0, 1.0, torch.nan])
+
+
+def _late(q):
+    error = (q - _target) ** 2 / (q + _target)
+    return error[~error.isnan()].mean()
+
+
+def _early(q):
+    ok = (q + _target) > 0
+    return ((q - _target)[ok] ** 2 / (q + _target)[ok]).mean()
+
+
+_named, _finite, _gradient = _anomaly(_late, 0.0, 3.0, 1.0)
+assert _named and _finite and _gradient[0].isnan()
+_named, _finite, _gradient = _anomaly(_early, 0.0, 3.0, 1.0)
+assert not _named and _gradient.tolist() == [0, 0.75, 0]
+_ok = ~_target.isnan()
+_named, _finite, _gradient = _anomaly(
+    lambda q: functional.mse_loss(q, _target, reduction="none")[_ok].sum(),
+    0.0,
+    3.0,
+    1.0,
+)
+assert _named == "MseLossBackward0" and _finite and _gradient[2].isnan()
+_named, _finite, _gradient = _anomaly(
+    lambda q: functional.mse_loss(q[_ok], _target[_ok]), 0.0, 3.0, 1.0
+)
+assert not _named and _gradient.tolist() == [0, 2, 0]
+
+# the list
+for _naive, _stable in (
+    (lambda q: q.softmax(0).log()[0], lambda q: q.log_softmax(0)[0]),
+    (lambda q: q.sigmoid().log()[0], lambda q: functional.logsigmoid(q)[0]),
+):
+    _named, _, _ = _anomaly(_naive, -200.0, 200.0)
+    assert _named in ("SoftmaxBackward0", "SigmoidBackward0")
+    _named, _finite, _gradient = _anomaly(_stable, -200.0, 200.0)
+    assert not _named and _finite and _gradient[0] == 1
+for _inverse in (torch.acos, torch.asin):
+    _named, _, _ = _anomaly(
+        lambda q, f=_inverse: (f(q) * q.new([0, 1])).sum(), 1.0, 0.5
+    )
+    assert _named in ("AcosBackward0", "AsinBackward0")
+    _named, _, _gradient = _anomaly(
+        lambda q, f=_inverse: f(q.clamp(-1 + 1e-6, 1 - 1e-6)).sum(), 1.0, 0.5
+    )
+    assert not _named and _gradient[0] == 0 and _gradient[1].abs() > 1
+_alone = torch.tensor([0.1, 0.2], requires_grad=True)
+(_alone.softmax(0)[0] ** 2).backward()
+_mask = torch.tensor([[True, True], [False, False]])
+for _one_open in (False, True):
+    if _one_open:
+        _mask[_mask.all(1), 0] = False
+    _named, _finite, _gradient = _anomaly(
+        lambda q: q.view(2, 2).masked_fill(_mask, -torch.inf).softmax(1)[1, 0] ** 2,
+        *(0.3, 0.4, 0.1, 0.2),
+    )
+    assert _finite and _named == (None if _one_open else "SoftmaxBackward0")
+assert torch.allclose(_gradient, torch.cat([torch.zeros(2), _alone.grad]))
+for _vectors, _values in (
+    (lambda m: torch.linalg.svd(m)[0], torch.linalg.svdvals),
+    (lambda m: torch.linalg.eigh(m)[1], torch.linalg.eigvalsh),
+):
+    _eye = 1.0, 0.0, 0.0, 1.0
+    _named, _, _ = _anomaly(lambda q, f=_vectors: f(q.view(2, 2)).sum(), *_eye)
+    assert _named in ("LinalgSvdBackward0", "LinalgEighBackward0")
+    _named, _, _gradient = _anomaly(lambda q, f=_values: f(q.view(2, 2)).sum(), *_eye)
+    assert not _named and torch.allclose(_gradient, torch.tensor(_eye))
+_sizes = [torch.tensor(size) for size in ([[1, 1]], [2], [2])]
+for _zero in (False, True):
+    _loss_of = nn.CTCLoss(zero_infinity=_zero)
+    _named, _finite, _gradient = _anomaly(
+        lambda q, f=_loss_of: f(q.view(2, 1, 3).log_softmax(2), *_sizes),
+        *(0.1, 0.2, 0.3, 0.4, 0.5, 0.6),
+    )
+    assert _named == (None if _zero else "CtcLossBackward0") and _finite is _zero
+_net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 8))
+_before = [p.detach().clone() for p in _net.parameters()]
+_scaler, _steps = torch.amp.GradScaler("cpu", init_scale=2.0**24), []
+_sgd = torch.optim.SGD(_net.parameters(), lr=0.1)
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    for _check in (True, False):
+        _sgd.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            _loss = (_net(torch.ones(2, 3)) - 9).square().mean()
+        try:
+            with torch.autograd.set_detect_anomaly(_check):
+                _scaler.scale(_loss).backward()
+        except RuntimeError as error:
+            _steps.append("nan values" in str(error))
+    _scaler.step(_sgd)
+assert _steps == [True] and _loss.isfinite()
+assert all(map(torch.equal, _before, _net.parameters()))
 # sphinx_gallery_end_ignore
 
 # %%
+# **Elements that you drop from a mean**, NaN targets too: drop them before the operation, ``(a[ok] / b[ok]).mean()``. A
+# ``where`` would count them.
+#
+# - ``softmax(x).log()``, ``sigmoid(x).log()``: ``log_softmax``, ``logsigmoid``.
+# - ``acos``, ``asin``: ``x.clamp(-1 + 1e-6, 1 - 1e-6)``.
+# - ``softmax`` over a row that is ``-inf`` everywhere: leave one position open, and ignore that row of the result.
+# - ``svd`` or ``eigh`` with equal values: if you need the values only, ``svdvals`` or ``eigvalsh``.
+# - ``CTCLoss`` that is infinite: ``zero_infinity=True``.
+# - ``float16`` with a ``GradScaler``, in the first steps: no anomaly mode. The scaler skips these steps.
+#
 # What not to do
 # --------------
-# **Replace the result.** One ``where``, or ``nan_to_num``, comes too late. The branch that is not chosen gets a gradient of 0,
-# which meets the infinite derivative.
+# **Replace the result.** One ``where``, or ``nan_to_num``, comes too late:
 
 x = torch.tensor(0.0, requires_grad=True)
 torch.where(x > 0, torch.sqrt(x), 0.0).backward()
@@ -271,8 +377,5 @@ assert _anomaly(lambda w: (2 * w).sum(), 0.0, 3.0)[2].tolist() == [2, 2]
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: how to read the two tracebacks.
-# - :ref:`sphx_glr_gallery_debugging_finding_nans.py`: the loss itself is NaN.
-# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`: which gradient PyTorch returns where there
-#   is none.
 # - In PyTorch's reference: `Anomaly detection
 #   <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>`__.

@@ -34,6 +34,9 @@ from torch.optim import SGD
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
+# isort: split
+import itertools
+
 try:
     # sphinx_gallery_end_ignore
     w = torch.randn(3)
@@ -57,7 +60,8 @@ assert raised == [message] * 3
 
 # %%
 # A *leaf* is a tensor without a ``grad_fn``: one that you made, or a parameter. ``print(w.is_leaf)`` tells which of your
-# tensors is not. In one line the mistake is ``torch.randn(3, requires_grad=True) * 0.01``.
+# tensors is not. Rows of a weight are none, as ``itertools.chain(*net.parameters(), w)`` gives them: write
+# ``[*net.parameters(), w]``.
 #
 # Why
 # ---
@@ -78,8 +82,8 @@ assert not w.is_leaf and leaf.is_leaf and leaf.grad is not None
 # sphinx_gallery_end_ignore
 
 # %%
-# A conversion that has nothing to do returns the tensor itself. So the same line can pass on a machine without a GPU and raise
-# on one with it. Here ``meta`` is the other device:
+# A conversion that has nothing to do returns the tensor itself, so a line may raise only on a machine with a GPU. Here ``meta``
+# is the other device:
 
 made = torch.randn(3, requires_grad=True)
 for name, tensor in {
@@ -121,7 +125,11 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf.
+# **A network computes the start** of a latent or an embedding: ``w = mapping(z).detach().clone().requires_grad_()``, once
+# before the loop. A slice in the same way: ``torch.cat`` then puts it back in each step.
+#
+# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
+# is none, and no parameter of the module. Move the module instead.
 
 from torch import nn
 
@@ -130,12 +138,62 @@ print("is_leaf:", scale.is_leaf)
 
 # sphinx_gallery_start_ignore
 assert scale.is_leaf and scale.requires_grad
+
+
+def _refused(*parameters):
+    try:
+        SGD(*parameters, lr=0.1)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
+
+
+class _Moved(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(3)).to(torch.float64)
+
+
+assert not list(_Moved().parameters())
+_net = nn.Linear(3, 2)
+assert _refused(itertools.chain(*_net.parameters(), _row := made[None])) == message
+assert _refused([*_net.parameters(), made]) is None and not _row.is_leaf
+_latent = _net(torch.ones(1, 3))
+assert _refused([_latent.requires_grad_()]) == message
+_latent = _latent.detach().clone().requires_grad_()
+_text = _net(torch.ones(4, 3)).detach()
+_part = _text[1:3].detach().clone().requires_grad_()
+for _learned, _make in (
+    (_latent, lambda: _latent),
+    (_part, lambda: torch.cat([_text[:1], _part, _text[3:]])),
+):
+    _steps = SGD([_learned], lr=0.4)
+    for _ in range(30):
+        _steps.zero_grad()
+        (_make() - 1).square().sum().backward()
+        _steps.step()
+    assert torch.allclose(_learned, torch.ones_like(_learned))
+assert torch.equal(_make()[[0, 3]], _text[[0, 3]]) and not (_text[1:3] == 1).any()
+_dropped = nn.Linear(3, 2)  # as WeightDropout does
+_dropped.raw = _dropped.weight
+_dropped._parameters["weight"] = _dropped.raw * 0.5
+assert _refused(_dropped.parameters()) == message
+_leaves = [p for p in _dropped.parameters() if p.is_leaf]
+assert len(_leaves) == 2 and any(p is _dropped.raw for p in _leaves)
+_normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+assert _refused([_normed.weight]) == message and _refused(_normed.parameters()) is None
+assert _refused([_net.parameters(), made]).endswith("params is Module.parameters")
+assert _refused([*_net.parameters(), made]) is None
+assert _refused({"params": [made]}).endswith("params is str")
+assert _refused([{"params": [made]}]) is None
 assert nn.Parameter(made.double()).is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
 # **The factor belongs to the model,** and you want to learn what it is applied to: give the optimizer the leaf, and multiply in
-# each step.
+# each step. For ``weight_norm``, that is ``module.parameters()``, in Pyro ``pyro.param(name).unconstrained()``. If
+# ``model.parameters()`` raises, as with ``WeightDropout``, and holds the raw weights too: ``[p for p in model.parameters() if
+# p.is_leaf]``.
 
 raw = torch.randn(3, requires_grad=True)
 optimizer = SGD([raw], lr=0.5)
@@ -154,8 +212,7 @@ assert loss < 0.05
 # %%
 # What not to do
 # --------------
-# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The optimizer accepts both. But the loss
-# does not use that tensor, so nothing is learned.
+# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The loss does not use that tensor.
 
 
 def train(prepare):
@@ -186,8 +243,7 @@ assert train(retained) == [0.75] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# **Forget** ``requires_grad``. A computed tensor that does not require grad is a leaf too, so the optimizer takes it without an
-# error. It gets no gradient, and ``step()`` skips it.
+# **Forget** ``requires_grad``. The optimizer takes such a tensor, too, and ``step()`` skips it.
 
 w = torch.randn(3) * 0.01
 before = w.clone()
@@ -246,10 +302,10 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 
 # %%
 # Write ``nn.ModuleList([...])`` instead of the list. The message also comes if you filter by ``requires_grad`` after everything
-# was frozen, or if you looped over a stored ``model.parameters()`` before. That is a generator, and now it is empty: call
-# ``model.parameters()`` again.
+# was frozen, or after a loop over a stored ``model.parameters()``: call it again.
 #
-# The optimizer was given a single tensor. Put it into a list, ``SGD([w], lr=0.1)``:
+# *One of the params is Module.parameters*: write ``[*a.parameters(), *b.parameters()]``. *One of the params is str*: put the
+# dict into a list. A single tensor, too, ``SGD([w], lr=0.1)``:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -268,5 +324,3 @@ assert len(raised) == 1 and "should be an iterable of Tensors or dicts" in raise
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how a tensor stops being a leaf by accident.
 # - :ref:`sphx_glr_gallery_errors_grad_of_non_leaf.py`: the warning that the same tensor gives when its ``.grad`` is read.
-# - :ref:`sphx_glr_gallery_training_optimizers.py`: what else to know when the optimizer is made.
-# - In PyTorch's reference: `torch.optim <https://docs.pytorch.org/docs/stable/optim.html>`__.

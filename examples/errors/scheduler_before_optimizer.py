@@ -112,7 +112,8 @@ def _warned(run):
 # The fix
 # -------
 # **The order is wrong**: put ``scheduler.step()`` after ``optimizer.step()``, as above. A schedule in epochs steps after
-# the loop over the batches. A warm-up such as ``epoch / 5`` then begins at 0: write ``(epoch + 1) / 5``.
+# the loop over the batches. A warm-up such as ``epoch / 5`` then begins at 0: write ``(epoch + 1) / 5``. If a package begins
+# at 0, one ``scheduler.step()`` before the loop is harmless.
 #
 # **A GradScaler skipped the step.** Its first scale is large, and ``float16`` gradients can become infinite. Then
 # ``scaler.step`` skips ``optimizer.step()``, and ``update()`` halves the scale:
@@ -138,7 +139,8 @@ assert scaler.get_scale() == 32768
 # sphinx_gallery_end_ignore
 
 # %%
-# To lose no learning rate with one optimizer, step the scheduler only if the scale did not fall:
+# If the scaler has one optimizer, and the schedule counts updates, not epochs, step the scheduler only if the scale did not
+# fall. Lightning's ``precision="bf16-mixed"`` skips no step.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
@@ -163,10 +165,16 @@ assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
 
 # %%
 # **Gradients are accumulated:** put ``scheduler.step()`` below ``optimizer.step()``, inside of the same ``if``. If it ran for
-# each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now.
+# each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now. An optimizer that starts later, as
+# of a discriminator, needs its scheduler in its own ``if``, too.
 #
 # **You resume** with ``for _ in range(epoch): scheduler.step()``. Instead, make the optimizer and the scheduler, then load the
 # ``state_dict()`` of both. The learning rate is in the optimizer's.
+#
+# **The optimizer has its own method**, as SAM's ``second_step()``. The learning rates are right. Without the warning:
+# ``StepLR(optimizer.base_optimizer, ...)``.
+#
+# **DeepSpeed's** ``engine.step()`` also steps the scheduler that it was given: delete yours.
 #
 # **The optimizer was made anew** after the scheduler, which still changes the old one. Make the scheduler last. In a plain
 # loop this prints ``True``:
@@ -236,6 +244,43 @@ def _resumed(optimizer, scheduler):
     assert optimizer.param_groups[0]["lr"] == 0.05
 
 
+class _Sam(torch.optim.Optimizer):
+    def __init__(self, parameters, lr):
+        super().__init__(parameters, {"lr": lr})
+        self.base_optimizer = torch.optim.SGD(self.param_groups, lr=lr)
+        self.param_groups = self.base_optimizer.param_groups
+
+    def second_step(self):
+        self.base_optimizer.step()
+
+
+def _sam(of_base, rates):
+    optimizer = _Sam(nn.Linear(3, 1).parameters(), lr=0.8)
+    base = optimizer.base_optimizer
+    scheduler = StepLR(base if of_base else optimizer, step_size=1, gamma=0.5)
+    for _ in range(3):
+        rates.append(base.param_groups[0]["lr"])
+        optimizer.second_step()
+        scheduler.step()
+
+
+def _epochs_with_a_skip(optimizer, scheduler):
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    weight = optimizer.param_groups[0]["params"][0]
+    for slope in (1.0, torch.inf):  # the last update of the epoch is skipped
+        optimizer.zero_grad()
+        scaler.scale((weight * slope).sum()).backward()
+        scaler.step(optimizer)
+        scaler.update()
+    scheduler.step()
+    assert scaler.get_scale() == 1 and optimizer.param_groups[0]["lr"] == 0.4
+
+
+assert _warned(_epochs_with_a_skip) == 0
+for _of_base in (False, True):
+    _rates = []
+    assert _warned(lambda *_, b=_of_base, r=_rates: _sam(b, r)) == (not _of_base)
+    assert _rates == [0.8, 0.4, 0.2]
 assert [*map(_warned, (_accumulated, _made_anew, _resumed_by_steps))] == [1, 1, 1]
 assert _warned(_resumed) == 0
 # sphinx_gallery_end_ignore
@@ -287,8 +332,5 @@ assert optimizer.param_groups[0]["lr"] == 0.4
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_training_optimizers.py`: schedules, and where they stand in the loop.
 # - :ref:`sphx_glr_gallery_memory_grad_scaler.py`: a scaler that skips a step, and the schedule that must not.
 # - :ref:`sphx_glr_gallery_errors_unscale_fp16.py`: the messages of ``GradScaler``.
-# - In PyTorch's reference: `how to adjust the learning rate
-#   <https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate>`__.

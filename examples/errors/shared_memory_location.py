@@ -31,6 +31,8 @@ import torch
 # isort: split
 import warnings
 
+from torch import nn
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -68,18 +70,20 @@ assert _says(torch.zeros(1, 4).expand(3, 4).clamp_, 0) == message
 #
 #    * - the frame
 #      - cause and fix
-#    * - your line with ``x += ...``, ``x[...] = ...`` or ``x.clamp_()``
+#    * - your line with ``x += ...``, ``x[...] = ...``, ``x.clamp_()`` or a layer with ``inplace=True``
 #      - ``x``: copy it before the write, as below.
-#    * - a hook of a tensor, as with ``gradient *= 2``
-#      - the gradient: ``return gradient * 2``
-#    * - ``load_state_dict``
+#    * - a hook, your own ``backward`` or a line after ``torch.autograd.grad``, as with ``gradient *= 2``
+#      - the gradient: ``gradient = gradient * 2``
+#    * - ``clip_grad_norm_``, after ``p.grad = gradient``
+#      - ``p.grad = gradient.clone()``
+#    * - ``load_state_dict``, ``DistributedDataParallel``
 #      - a buffer or a parameter: see below.
-#    * - ``optimizer.step()``
+#    * - ``optimizer.step()``, ``nn.init``
 #      - a parameter: see below.
 #    * - ``loss.backward()``
 #      - a write by a mask in the forward pass, which warned: copy before it.
-#    * - ``b[1:] += b[:-1]``: *some elements of the input tensor and the written-to tensor*
-#      - One tensor is read and written: read a copy, as below.
+#    * - ``b[1:] += b[:-1]``, ``b[b] = c``: *some elements of the input tensor and the written-to tensor*
+#      - One tensor is read and written: read a copy, as below, or ``b[b.clone()] = c``.
 #
 # Why
 # ---
@@ -110,8 +114,8 @@ assert state.untyped_storage().nbytes() == 4 * state.element_size()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``state += 1`` is refused, too. ``fill_`` with a number and ``zero_`` pass, because they write one number everywhere. A write
-# by a mask, such as ``state[mask] = 1``, passes with a warning, and changes other rows too.
+# ``state += 1`` is refused, too. ``fill_`` with a number and ``zero_`` pass. A write by a mask, such as ``state[mask] = 1``,
+# passes with a warning, and changes other rows too.
 #
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
@@ -207,6 +211,36 @@ def _hooked(hook):
 
 assert _says(_hooked, lambda gradient: gradient.mul_(2)) == message
 assert _hooked(lambda gradient: gradient * 2) == [4, 4, 4]
+_p = nn.Parameter(torch.ones(3))
+_p.grad = torch.autograd.grad(_p.sum(), _p)[0]
+assert _says(_p.grad.mul_, 2) == message
+assert _says(nn.utils.clip_grad_norm_, [_p], 1.0) == message
+_p.grad = torch.autograd.grad(_p.sum(), _p)[0].clone()
+nn.utils.clip_grad_norm_([_p], 1.0)
+assert torch.allclose(_p.grad, torch.full((3,), 3**-0.5))
+
+
+class _Doubled(torch.autograd.Function):
+    in_place = True
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        if _Doubled.in_place:
+            gradient *= 2
+        return gradient * 2
+
+
+_leaf = torch.ones(3, requires_grad=True)
+assert _says(lambda: _Doubled.apply(_leaf).sum().backward()) == message
+_Doubled.in_place = False
+_Doubled.apply(_leaf).sum().backward()
+assert _leaf.grad.tolist() == [2, 2, 2]
+assert _says(nn.ReLU(inplace=True), torch.ones(1, 4).expand(3, 4)) == message
+assert _says(nn.init.normal_, nn.Parameter(torch.ones(4).expand(3, 4))) == message
 assert state.stride() == (4, 1) and len(set(state[:, 0].tolist())) == 3
 _row = torch.arange(4.0)[None]
 assert torch.equal(_row.repeat(3, 1), _row.expand(3, 4).clone())
@@ -221,10 +255,15 @@ print(b)
 
 # sphinx_gallery_start_ignore
 assert b.tolist() == [0, 1, 3, 5, 7]
+_live, _still = torch.tensor([True, False, True]), torch.tensor([True, False])
+_said = _says(_live.__setitem__, _live, _still)
+assert "some elements of the input tensor and the written-to tensor" in _said
+_live[_live.clone()] = _still
+assert _live.tolist() == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# **A buffer**: register the copy, because ``load_state_dict`` writes into it: ``self.register_buffer("table", table.expand(2,
+# **A buffer**: register a copy: ``self.register_buffer("table", table.expand(2,
 # 4).clone())``.
 #
 # **A parameter** from ``expand`` or ``einops.repeat``: if each row should learn its own values, as attention heads do,

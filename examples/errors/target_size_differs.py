@@ -70,8 +70,7 @@ assert raised == [
 # %%
 # Why
 # ---
-# ``logits - labels`` would compare each output with each label: four pairs instead of two. ``MSELoss`` does that, :ref:`with a
-# warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
+# ``MSELoss`` compares each output with each label, :ref:`with a warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
 #
 # The fix
 # -------
@@ -85,21 +84,29 @@ assert raised == [
 #      - cause and fix
 #    * - ``[2]``, ``[2, 1]``
 #      - One output for each sample or pixel: ``logits.squeeze(1)``, or ``labels.unsqueeze(1)``
+#    * - ``[9]``, ``[1, 9]``
+#      - The labels of one sample: ``labels.unsqueeze(0)``
 #    * - ``[2, 5]``, ``[2, 5, 1]``
 #      - One output for each step of a sequence: ``logits.squeeze(2)``
+#    * - ``[2]``, ``[2, 5, 1]``
+#      - One label for a sequence: the last step, ``logits[:, -1, 0]``
 #    * - ``[4]``, ``[4, 2]``
 #      - One class for each sample: ``CrossEntropyLoss`` with ``labels.long()``, below
+#    * - ``[8, 5]``, ``[8, 6]``
+#      - The last layer needs an output for each class (``num_labels``).
 #    * - ``[8]``, ``[8, 1, 1, 1]``
 #      - A discriminator that ends with a convolution: ``outputs.flatten()``
+#    * - ``[8]``, ``[8, 6, 6]`` or ``[288]``
+#      - The same, and larger images: resize them. If it judges patches, or a last batch has ``[5]``:
+#        ``torch.ones_like(outputs)``, ``zeros_like`` for fakes
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
 #      - If the mask was read as a color image, open it with ``convert("L")``, and make its values 0 and 1.
-#    * - ``[4]``, ``[100]``
-#      - A ``view(-1)`` in the model puts other dimensions into the batch. Often the images are larger than
-#        the model expects. Print the shape before the ``view``.
-#    * - ``[8]``, ``[5]``
-#      - The last batch of a GAN is smaller: ``torch.ones_like(outputs)``, or ``zeros_like`` for fakes
+#    * - ``[1, 1, 64, 64]``, ``[1, 1, 16, 16]``
+#      - A quarter: ``nn.functional.interpolate(logits, size=labels.shape[2:], mode="bilinear")``
+#    * - ``[1, 1, 572, 572]``, ``[1, 1, 388, 388]``
+#      - Convolutions lose the border: give them ``padding``, or crop the labels at the center.
 #
-# A binary loss needs labels of floating point. Convert integers with ``labels.float()``.
+# Convert integer labels with ``labels.float()``.
 
 loss = criterion(logits.squeeze(1), labels)
 print(loss)
@@ -135,6 +142,24 @@ for _scores, _least in ((_sure, 0), (_sure.sigmoid(), 0.31), (_sure.softmax(1), 
 _fakes = torch.randn(8, 1, 1, 1)
 assert "size (torch.Size([8, 1, 1, 1]))" in _says(criterion, _fakes, torch.ones(8))
 assert _says(criterion, _fakes.flatten(), torch.ones(8)) == ""
+_patches = torch.randn(8, 6, 6)
+assert "size (torch.Size([8, 6, 6]))" in _says(criterion, _patches, torch.ones(8))
+assert "size (torch.Size([288]))" in _says(criterion, _patches.view(-1), torch.ones(8))
+assert _says(criterion, _patches, torch.ones_like(_patches)) == ""
+assert _says(criterion, torch.randn(1, 9), torch.ones(9)[None]) == ""
+_whole = torch.arange(10.0).view(2, 5, 1)
+assert "size (torch.Size([2, 5, 1]))" in _says(criterion, _whole, torch.ones(2))
+assert _whole[:, -1, 0].tolist() == [4, 9]
+_small = torch.full((1, 1, 16, 16), 0.5)
+_large = nn.functional.interpolate(_small, size=(64, 64), mode="bilinear")
+assert torch.allclose(_large, torch.full((1, 1, 64, 64), 0.5))
+_picture = torch.rand(1, 1, 8, 8)
+_kernel = torch.zeros(1, 1, 3, 3)
+_kernel[0, 0, 1, 1] = 1
+_inside = nn.functional.conv2d(_picture, _kernel)
+assert torch.equal(_inside, _picture[:, :, 1:-1, 1:-1])  # interpolated, it is shifted
+_wrong = nn.functional.interpolate(_inside, size=(8, 8), mode="bilinear")
+assert not torch.allclose(_wrong[:, :, 1:-1, 1:-1], _inside, atol=0.1)
 _last = torch.randn(5)
 assert "size (torch.Size([8]))" in _says(criterion, _last, torch.ones(8))
 for _like in (torch.ones_like, torch.zeros_like):
@@ -209,12 +234,8 @@ assert _says(nn.BCELoss(), torch.full((2,), torch.nan), torch.ones(2)) == _betwe
 # %%
 # If the model ends with a sigmoid already, look for :ref:`NaN <sphx_glr_gallery_debugging_finding_nans.py>` in its output.
 #
-# On a GPU the error is ``CUDA error: device-side assert triggered``. Above it there are lines like this one, `from a public
-# issue <https://github.com/wurenkai/MHorUNet/issues/4>`__:
-#
-# .. parsed-literal::
-#
-#    Loss.cu:94: operator(): ... Assertion \`input_val >= zero && input_val <= one\` failed.
+# On a GPU the error is ``CUDA error: device-side assert triggered``, below lines with `Assertion \`input_val >= zero &&
+# input_val <= one\` failed <https://github.com/wurenkai/MHorUNet/issues/4>`__.
 #
 # The labels need that range, too. A mask with 255 raises:
 
@@ -246,7 +267,7 @@ assert torch.equal(mask / 255, labels)
 # %%
 # Expected input batch_size to match target batch_size
 # ----------------------------------------------------
-# ``CrossEntropyLoss`` says this if the numbers of samples differ. Below, a ``view`` mixed batch and time:
+# ``CrossEntropyLoss`` says this. Below, a ``view`` mixed batch and time:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -287,14 +308,14 @@ assert _one_hot.argmax(1).tolist() == [2, 0]
 
 # %%
 # - **Scores of the next token:** ``scores[:, :-1]`` goes with ``labels[:, 1:]``. Shift both before you flatten them.
+# - **A causal language model** needs ``input_ids.clone()`` as labels, with -100 at the prompt and the padding.
+# - **(8) to match (1024):** labels of tokens, and a model of texts. Take ``AutoModelForMaskedLM``, for example.
 # - **One-hot labels** that were flattened: take ``labels.argmax(1)`` instead.
-# - *Expected target size [2, 4], got [2, 5]*, and there are 4 classes: ``scores.transpose(1, 2)``. The classes come before the
-#   length.
+# - *Expected target size [2, 4], got [2, 5]*, and there are 4 classes: ``scores.transpose(1, 2)``.
 #
 # What not to do
 # --------------
-# **A sigmoid before BCEWithLogitsLoss** is applied twice. For label 1, the loss of a sure and right answer is 0.31 instead of
-# 0:
+# **A sigmoid before BCEWithLogitsLoss** is applied twice. A sure and right answer then has a loss of 0.31:
 
 sure = torch.tensor([30.0])
 right = torch.tensor([1.0])
@@ -309,6 +330,3 @@ assert criterion(sure, right) < 1e-12
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`: which labels go with which loss.
-# - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`: the device-side assert.
-# - In PyTorch's reference: `BCEWithLogitsLoss
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.BCEWithLogitsLoss.html>`__.

@@ -77,21 +77,55 @@ for _way in (torch.func.grad, torch.func.jacrev, torch.func.hessian):
     _found = vmap(_way(lambda row, x: row[x[None]][0] ** 2))(rows, starts)
     for _row, _start, _one in zip(rows, starts.tolist(), _found, strict=True):
         assert torch.equal(_one, _way(lambda row, s=_start: row[s] ** 2)(_row))
+_matrices = torch.arange(48.0).reshape(3, 4, 4)
+
+
+def _agrees(mapped, one):
+    """Does vmap over the gradient of `mapped` give what a loop over `one` gives?"""
+    loop = [
+        torch.func.grad(lambda m, s=s: one(m, s))(m)
+        for m, s in zip(_matrices, starts.tolist(), strict=True)
+    ]
+    return torch.equal(
+        vmap(torch.func.grad(mapped))(_matrices, starts), torch.stack(loop)
+    )
+
+
+def _of_index(make):
+    return lambda m, x: make(m, x).square().sum()
+
+
+_column = _of_index(lambda m, x: m[:, x])
+assert _agrees(_of_index(lambda m, x: m[x[None]][0]), _of_index(lambda m, x: m[x]))
+assert _agrees(_of_index(lambda m, x: m[:, x[None]][:, 0]), _column)
+assert not _agrees(_of_index(lambda m, x: m[:, x[None]][0]), _column)
+assert _agrees(
+    _of_index(lambda m, x: m[x[None], x[None]][0]), _of_index(lambda m, x: m[x, x])
+)
+_number = _of_index(lambda m, x: m * m[0, 1].item())
+assert _agrees(_of_index(lambda m, x: m * m[0, 1].detach()), _number)
+assert not _agrees(_of_index(lambda m, x: m * m[0, 1]), _number)
+assert _says(lambda row, x: torch.full((3,), x), rows, starts) == message
+assert torch.equal(vmap(lambda x: x.expand(3))(starts), starts[:, None].expand(3, 3))
+_zero = vmap(lambda x: torch.stack([x.cos(), torch.zeros_like(x)]))(rows[:, 1])
+assert torch.equal(_zero, torch.stack([rows[:, 1].cos(), torch.zeros(3)], 1))
 # sphinx_gallery_end_ignore
 
 # %%
-# You need not have written ``.item()``. Each of these calls it, if ``vmap`` maps over ``x``:
+# Each of these calls ``.item()``, if ``vmap`` maps over ``x``:
 #
 # - a slice: ``row[x : x + 2]``, ``row[:x]``;
-# - an element ``row[x]`` in ``vmap(grad(f))``: write ``row[x[None]][0]``;
-# - ``int(x)``, ``float(x)``, ``range(x)``, ``f"{x:.2f}"``;
+# - an index in ``vmap(grad(f))``: write ``row[x[None]][0]``, ``m[x[None], y[None]][0]``, ``m[:, x[None]][:, 0]``;
+# - ``x.item()``, ``float(x)``: write ``x``, or for the same gradient ``x.detach()``;
+# - ``int(x)``, ``range(x)``, ``f"{x:.2f}"``;
 # - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
-# - ``torch.tensor([x.cos(), x.sin()])``: write ``torch.stack``, for nested lists a stack of stacks;
+# - ``torch.full((3,), x)``: write ``x.expand(3)``;
+# - ``torch.tensor([x.cos(), 0])``: write ``torch.stack([x.cos(), torch.zeros_like(x)])``, for nested lists a stack of stacks;
 # - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
 #
 # Why
 # ---
-# ``vmap`` calls your function once for all rows. ``row`` and ``start`` hold the batch.
+# ``vmap`` calls your function once for all rows.
 
 import matplotlib.pyplot as plt
 
@@ -110,8 +144,7 @@ ax.set_title("One call of window, three different starts")
 # %%
 # The fix
 # -------
-# Index with a tensor of positions. It has the same length for each row, which ``vmap`` needs. Keep the positions within the
-# row: a slice stops at the end, and an index does not.
+# Index with a tensor of positions. Keep them within the row: a slice stops at the end, and an index does not.
 
 
 def window(row, start):
@@ -132,9 +165,18 @@ assert vmap(window)(rows, starts - 1)[0].tolist() == [3, 0]  # from -1
 _first = vmap(lambda row, x: torch.where(torch.arange(4) < x, row, 0).sum())
 _loop = torch.stack([row[:x].sum() for row, x in zip(rows, starts, strict=True)])
 assert torch.equal(_first(rows, starts), _loop)
+_r = torch.arange(2)
+_crops = vmap(lambda image, y, x: image[(y + _r)[:, None], x + _r])
+_found = _crops(_matrices, starts, starts.flip(0))
+for _crop, _image, _y, _x in zip(
+    _found, _matrices, starts, starts.flip(0), strict=True
+):
+    assert torch.equal(_crop, _image[_y : _y + 2, _x : _x + 2])
 # sphinx_gallery_end_ignore
 
 # %%
+# A crop, with ``r = torch.arange(2)``: ``image[(y + r)[:, None], x + r]``.
+#
 # If the lengths differ, as in ``row[:x].sum()``, keep the length and sum zeros: ``torch.where(places < x, row, 0)`` with
 # ``places = torch.arange(4, device=row.device)``.
 #
@@ -159,13 +201,16 @@ assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
 
 # %%
 # Choose what goes *into* the operation: ``row / torch.where(row.norm() > 5, row.norm(), 1)``. If you choose between results, as
-# in ``torch.where(x > 0, x.sqrt(), 0)``, the gradient is NaN at 0. In a ``mask_mod`` of FlexAttention: ``return q >= k``.
+# in ``torch.where(x > 0, x.sqrt(), 0)``, the gradient is NaN at 0. Check for NaN before ``vmap``.
+#
+# For ``and`` and ``max``, write ``&`` and ``torch.maximum``, also in FlexAttention: ``(q >= k) & (q - k < 3)``. A ``while``
+# becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
 # possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
 #
-# **A mask.** ``row[row > 4]`` has another length for each row. In a sum, zeros change nothing, so sum
-# ``torch.where(row > 4, row, 0)``. A mean also needs the count, ``(row > 4).sum()``.
+# **A mask.** ``row[row > 4]`` has another length for each row. Sum
+# ``torch.where(row > 4, row, 0)`` instead. A mean also needs the count, ``(row > 4).sum()``.
 
 # sphinx_gallery_start_ignore
 from torch.nn.attention.flex_attention import create_mask
@@ -186,8 +231,27 @@ _placed = vmap(lambda row, s: _put(row, s, lambda row: row.new_zeros(4)))(rows, 
 assert torch.equal(_placed.sum(1), rows[range(3), starts])
 _first = _says(lambda row: torch.zeros(4)[:1].copy_(row[:1]), rows)
 assert _first[6:].startswith("inplace arithmetic(self, *extra_args) is not possible")
-_causal = create_mask(lambda b, h, q, k: q >= k, 1, 1, 4, 4, device="cpu")
-assert torch.equal(_causal[0, 0], torch.ones(4, 4).tril().bool())
+_near = create_mask(lambda b, h, q, k: (q >= k) & (q - k < 3), 1, 1, 4, 4, device="cpu")
+assert torch.equal(_near[0, 0], torch.ones(4, 4).tril().triu(-2).bool())
+
+
+def _while(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+
+def _for(x):
+    for _ in range(9):
+        x = torch.where(x > 1, x / 2, x)
+    return x
+
+
+for _way in (torch.func.grad, lambda function: function):
+    _each = torch.stack([_way(_while)(x) for x in rows[:, 1]])
+    assert torch.equal(vmap(_way(_for))(rows[:, 1]), _each)
+for _call in (lambda row: max(row[0], row[1]), lambda row: row[0] > 1 and row[1] > 1):
+    assert "data-dependent control flow" in _says(_call, rows)
 _clipped = vmap(lambda row: row / torch.where(row.norm() > 5, row.norm(), 1))(rows)
 _one = [row / row.norm() if row.norm() > 5 else row for row in rows]
 assert torch.allclose(_clipped, torch.stack(_one))
@@ -259,7 +323,7 @@ for _mode in ("same", "different"):
 # wrong.
 #
 # **Batch norm.** It updates one running mean, and each row has a different mean. In an ensemble, pass the buffers of
-# ``stack_module_state``, too.
+# ``stack_module_state``, too. For tasks, as in MAML: ``track_running_stats=False``, which changes eval, too.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -275,6 +339,10 @@ assert len(raised) == 1
 assert raised[0].startswith(
     "Batch norm got a batched tensor as input while the running"
 )
+for _mode in (True, False):
+    _own = nn.BatchNorm1d(4, track_running_stats=False).train(_mode)
+    _loop = torch.stack([nn.BatchNorm1d(4)(group) for group in groups])
+    assert torch.allclose(vmap(_own)(groups), _loop, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -341,9 +409,7 @@ assert vmap(nn.BatchNorm1d(4).eval())(groups).shape == (3, 8, 4)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: where ``vmap`` saves a loop.
 # - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`, the same ``if`` under ``torch.compile``.
-# - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: ``vmap`` over your own Function.
 # - In PyTorch's reference: `limitations of vmap
 #   <https://docs.pytorch.org/docs/stable/func.ux_limitations.html#vmap-limitations>`__ and `patching batch norm
 #   <https://docs.pytorch.org/docs/stable/func.batch_norm.html>`__.
