@@ -104,7 +104,7 @@ assert words.max() == embedding.num_embeddings == 10
 #
 # The fix
 # -------
-# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, add 1 to all.
+# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
 #   before you create the optimizer. If the tokenizer is of a different model, load the right one.
 # - **A sequence longer than the table of positions**: cut it, for RoBERTa to 512. To generate text, keep the end:

@@ -124,6 +124,47 @@ from torch.nn.utils import prune
 _mean = torch.optim.swa_utils.AveragedModel(net).state_dict()
 assert _mean.pop("n_averaged") == 0
 Net().load_state_dict({n.removeprefix("module."): t for n, t in _mean.items()})
+
+
+class _Constant(nn.Module):
+    def __init__(self, persistent):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+        self.register_buffer("position_ids", torch.arange(3), persistent=persistent)
+
+
+_older = _Constant(True).state_dict()
+_message = ""
+try:
+    _Constant(False).load_state_dict(_older)
+except RuntimeError as error:
+    _message = str(error)
+assert 'Unexpected key(s) in state_dict: "position_ids"' in _message
+del _older["position_ids"]
+_Constant(False).load_state_dict(_older)
+
+
+class _Creates(nn.Module):
+    def __init__(self, early):
+        super().__init__()
+        if early:
+            self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        if not hasattr(self, "head"):
+            self.head = nn.Linear(3, 2)
+        return self.head(x)
+
+
+_created = _Creates(False)
+_created(torch.ones(1, 3))
+_message = ""
+try:
+    _Creates(False).load_state_dict(_created.state_dict())
+except RuntimeError as error:
+    _message = str(error)
+assert 'Unexpected key(s) in state_dict: "head.weight"' in _message
+_Creates(True).load_state_dict(_created.state_dict())
 _changed = []
 for _change in (
     lambda layer: prune.l1_unstructured(layer, "weight", 0.5),
@@ -151,13 +192,14 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 #   Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
 # - **weight_orig, weight_mask, parametrizations**: call the same function, such as ``spectral_norm``, on the new model before
 #   you load.
-# - **A layer that forward creates**: run one batch before you load.
+# - **A layer that forward creates**: create it in ``__init__``, under the same name.
+# - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``.
 # - **A renamed layer**: ``saved["head.weight"] = saved.pop("fc.weight")``.
 #
 # If no name fits even then, the file is probably of another model.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
-# ``pos_embed`` the size of the image. Make the model with the numbers of the file. A file with the shape ``[0]`` is one of
+# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file. A file with the shape ``[0]`` is one of
 # DeepSpeed ZeRO-3: its script ``zero_to_fp32.py`` puts the weights together. If you want a new last layer, leave that layer
 # out. Here the file is of a model with 2 classes, and the new one has 10:
 
