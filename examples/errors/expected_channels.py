@@ -175,8 +175,9 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. Noise for a generator needs ``z[:, :, None, None]``. A video
-# ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a sample. A batch of gray images without
+# Write ``conv(gray[None, None])``. A batch of flat images ``(64, 784)`` needs ``x.view(-1, 1, 28, 28)``. Noise for a generator
+# needs ``z[:, :, None, None]``. A video ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a
+# sample. A volume ``(batch, channels, depth, height, width)`` needs ``nn.Conv3d``. A batch of gray images without
 # channels is taken for one image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
 
 batch = torch.ones(64, 28, 28)
@@ -194,6 +195,11 @@ _video = torch.rand(2, 5, 3, 28, 28)
 assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: trained(_video))
 _frames = trained(_video.flatten(0, 1)).unflatten(0, (2, 5))
 assert torch.allclose(_frames[1, 4], trained(_video[1, 4]), atol=1e-5)
+_flat = torch.rand(64, 784)
+assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: conv(_flat))
+_squares = conv(_flat.view(-1, 1, 28, 28))
+assert torch.allclose(_squares[5], conv(_flat[5].view(1, 28, 28)), atol=1e-5)
+assert conv(_flat[None, None]).shape[0] == 1  # the samples would be rows of one image
 _conv3d = nn.Conv3d(3, 4, 3)
 assert "to have 3 channels, but got 5 channels" in _says(lambda: _conv3d(_video))
 assert _conv3d(_video.transpose(1, 2)).shape == (2, 4, 3, 26, 26)

@@ -199,9 +199,9 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # If no name fits even then, the file is probably of another model.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
-# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file. A file with the shape ``[0]`` is one of
-# DeepSpeed ZeRO-3: its script ``zero_to_fp32.py`` puts the weights together. If you want a new last layer, leave that layer
-# out. Here the file is of a model with 2 classes, and the new one has 10:
+# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file. The shape ``[0]``
+# is of DeepSpeed ZeRO-3: its script ``zero_to_fp32.py`` puts the weights together. If you want a new last layer, leave that
+# layer out. Here the file is of a model with 2 classes, and the new one has 10:
 
 # sphinx_gallery_start_ignore
 raised = []
