@@ -230,9 +230,10 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each step takes a different branch**, as in a mixture of experts: pass ``find_unused_parameters=True``. In Lightning it is
-# ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``, in Accelerate
-# ``DistributedDataParallelKwargs(find_unused_parameters=True)``. Use it only if you expect the names in ``unused``.
+# **Each step takes a different branch**, as in a mixture of experts or with a batch without images: pass
+# ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
+# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``. Use it only
+# if you expect the names in ``unused``.
 
 
 class Branches(nn.Module):

@@ -111,7 +111,7 @@ assert words.max() == embedding.num_embeddings == 10
 #   ``words[:, -positions:]``.
 # - **A token type**: RoBERTa has one. Do not pass ``token_type_ids``.
 # - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels. For
-#   ``gather``, take ``labels.clamp(min=0)``, and multiply the result by ``labels != -100``.
+#   ``gather``, take ``labels.clamp(min=0)``, multiply the result by ``labels != -100``, and divide the sum by their number.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -175,7 +175,9 @@ _log = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]).log()
 assert "out of bounds" in says(lambda: _log.gather(1, _unlabeled[:, None]))
 _picked = _log.gather(1, _unlabeled.clamp(min=0)[:, None])[:, 0]
 _picked = _picked * (_unlabeled != -100)
-assert torch.allclose(_picked.sum(), -F.nll_loss(_log, _unlabeled, reduction="sum"))
+_number = (_unlabeled != -100).sum()
+assert torch.allclose(_picked.sum() / _number, -F.nll_loss(_log, _unlabeled))
+assert not torch.allclose(_picked.mean(), -F.nll_loss(_log, _unlabeled))
 for _call in (lambda: logits.gather(1, labels[:, None]), lambda: logits[0][labels]):
     assert "Error: index 3 is out of bounds for dimension" in says(_call)
 _negative = torch.tensor([0, -100]), torch.tensor([0, -1])

@@ -6,6 +6,7 @@ Inference tensors cannot be saved for backward
    ! single: training fails after a validation pass under inference_mode
    ! single: a tensor made under inference_mode raises during training
    ! single: Inplace update to inference tensor outside InferenceMode is not allowed
+   ! single: Inference tensors do not track version counter, with torch.compile
    ! single: Setting requires_grad=True on inference tensor outside InferenceMode
 
 .. in-short::
@@ -316,6 +317,8 @@ assert not (test_loss / len(features)).is_inference()
 
 # %%
 # Here too: ``nn.Parameter(prompt.clone())``.
+#
+# **A compiled model.** If ``torch.compile`` says *Inference tensors do not track version counter*, use ``no_grad``.
 #
 # What not to do
 # --------------
