@@ -102,6 +102,10 @@ assert words.max() == embedding.num_embeddings == 10
 #    * - GPU: ``input_val >= zero && input_val <= one``
 #      - see :ref:`sphx_glr_gallery_errors_target_size_differs.py`
 #
+# Why
+# ---
+# An embedding is a table: row ``i`` belongs to word ``i``. ``cross_entropy`` looks up the score of the right class.
+#
 # The fix
 # -------
 # - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all.
