@@ -86,8 +86,9 @@ def _said(run):
 # %%
 # - ``tensor at position 0``: the first tensor that the block saved for backward, here the input of ``layer``.
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
-#   6 rows in place of 3 is a cache that grew. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
-# - ``checkpoint(..., debug=True)`` lists the operations of both runs, each with its stack trace. Without the traces:
+#   6 rows in place of 3 is a cache that grew. ``[0]`` is a frozen weight that DeepSpeed ZeRO-3 has freed: update it, or use
+#   ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
+# - ``checkpoint(..., debug=True)`` lists the operations of both runs, with stack traces. Without them:
 
 cache = []
 try:
@@ -160,8 +161,9 @@ x.grad = None
 # %%
 # The fix
 # -------
-# **A cache:** switch it off in training. In Hugging Face models that is ``use_cache=False``. Or pass it to the block, and add
-# to it outside. Pass a copy, here a tuple: a list would have grown until the second run.
+# **A cache:** switch it off in training. In Hugging Face models that is ``use_cache=False``. Compare the loss: Gemma 3n
+# needs its cache. Or pass it to the block, and add to it outside. Pass a copy, here a tuple: a list would have grown until the
+# second run.
 
 
 def block(x, past):
@@ -212,8 +214,13 @@ assert torch.allclose(
 # **Random numbers:** use PyTorch's global generator, as ``torch.rand`` does. ``checkpoint`` resets it before the second run,
 # but not the generators of Python and NumPy, and not your own ``torch.Generator``.
 #
-# **A switch between forward and backward:** call ``model.eval()`` after ``backward()``. A batch norm in evaluation saves no
-# statistics:
+# **A lambda in a loop:** ``checkpoint(lambda x: layer(x), x)`` runs the last layer in backward, often without a message. Write
+# ``checkpoint(layer, x)``.
+#
+# **A choice of experts** can flip on a GPU. Make it outside, and pass it to the block.
+#
+# **A switch between forward and backward:** freeze layers, change an adapter or call ``model.eval()`` after ``backward()``. A
+# context such as ``sdpa_kernel`` belongs inside the block. A batch norm in evaluation saves no statistics:
 
 # sphinx_gallery_start_ignore
 try:
@@ -249,6 +256,82 @@ def _agrees(draw):
     return drawn[0] == drawn[1]
 
 
+_layers = [nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.Tanh()), nn.Linear(2, 2)]
+_same = [nn.Linear(2, 2) for _ in range(3)]
+_run = partial(checkpoint, use_reentrant=False)
+
+
+def _loop(layers, wrap):
+    """The gradients of layers in a loop, each called as ``wrap`` calls it."""
+    for module in layers:
+        module.zero_grad()
+    hidden = torch.linspace(-1, 1, 6).view(3, 2).requires_grad_()
+    for layer in layers:
+        hidden = wrap(layer, hidden)
+    hidden.square().sum().backward()
+    return [p.grad.clone() for module in layers for p in module.parameters()]
+
+
+def _late(layers):
+    hidden = torch.linspace(-1, 1, 6).view(3, 2).requires_grad_()
+    for layer in layers:
+        hidden = _run(lambda x: layer(x), hidden)  # noqa: B023
+    for module in layers:
+        module.zero_grad()
+    hidden.square().sum().backward()
+    return [p.grad.clone() for module in layers for p in module.parameters()]
+
+
+for _some in (_same, _layers):
+    _right = _loop(_some, lambda layer, x: layer(x))
+    assert all(map(torch.allclose, _loop(_some, _run), _right))
+assert "A different number of tensors" in _said(lambda: _late(_layers))
+_right = _loop(_same, lambda layer, x: layer(x))
+assert not all(map(torch.allclose, _late(_same), _right))
+
+
+def _experts(x, choice=None):
+    choice = next(_flips) if choice is None else choice
+    return sum(_layers[i](x[choice == i]).sin().sum() for i in range(2))
+
+
+_choices = torch.tensor([0, 1, 1]), torch.tensor([0, 0, 1])
+_flips = iter(_choices)
+assert "different metadata" in _said(lambda: _run(_experts, x).backward())
+_grads = [
+    torch.autograd.grad(call(_experts, x, _choices[0]), x)[0]
+    for call in (_run, lambda function, *args: function(*args))
+]
+assert torch.allclose(*_grads)
+
+
+def _frozen():
+    net = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
+    loss = _run(net, x).sum()
+    net.requires_grad_(False)
+    loss.backward()
+
+
+assert "A different number of tensors" in _said(_frozen)
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+_attend = nn.functional.scaled_dot_product_attention
+
+
+def _in_context(inside):
+    def block(q):
+        with sdpa_kernel(SDPBackend.MATH):
+            return _attend(q, q, q)
+
+    q = torch.rand(1, 2, 4, 8, requires_grad=True)
+    with sdpa_kernel(SDPBackend.MATH):
+        loss = _run(block if inside else (lambda q: _attend(q, q, q)), q).sum()
+    loss.backward()
+
+
+assert "different metadata" in _said(lambda: _in_context(False))
+assert _said(lambda: _in_context(True)) is None
+x.grad = None
 assert _agrees(lambda: torch.rand(()))
 assert not _agrees(random.random)
 assert not _agrees(lambda: torch.rand((), generator=_own))
@@ -259,7 +342,7 @@ assert not _agrees(lambda: torch.rand((), generator=_own))
 #
 # Only the dtype differs
 # ----------------------
-# For example, ``float32`` was saved and ``bfloat16`` recomputed, or the reverse. ``checkpoint`` restores an ``autocast`` around
+# ``checkpoint`` restores an ``autocast`` around
 # its call, but not a flag by which the block itself decides. Pass the flag as an argument:
 
 
@@ -342,5 +425,3 @@ assert zero.grad == 2
 # --------
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint saves, and what it costs.
 # - :ref:`sphx_glr_gallery_memory_selective_checkpointing.py`: messages of a checkpoint with a ``context_fn``.
-# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: what a forward pass saves, and when it is freed.
-# - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

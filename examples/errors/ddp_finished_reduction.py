@@ -230,9 +230,10 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each step takes a different branch**, as in a mixture of experts: pass ``find_unused_parameters=True``. In Lightning it is
-# ``strategy="ddp_find_unused_parameters_true"``, in Transformers ``ddp_find_unused_parameters=True``. Use it only if you expect
-# the names in ``unused``.
+# **Each step takes a different branch**, as in a mixture of experts or with a batch without images: pass
+# ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
+# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``. Use it only
+# if you expect the names in ``unused``.
 
 
 class Branches(nn.Module):
@@ -276,9 +277,12 @@ assert all(p.grad is None for p in _net.old_head.parameters())
 # %%
 # Marked as ready twice
 # ---------------------
-# A gradient comes twice in one step. If you call ``backward`` twice after one ``forward``, add the two losses and call it once.
-# The other cause is a checkpoint with ``use_reentrant=True``, together with ``find_unused_parameters=True``, or of one layer
-# twice:
+# A gradient comes twice in one step:
+#
+# - ``backward`` **twice after one** ``forward``: add the two losses and call it once.
+# - ``find_unused_parameters=True`` with ``forward`` twice before ``backward``, a parameter used outside of ``forward``, or an
+#   output of your own class: leave the option out, or do all in one ``forward`` that returns a tuple.
+# - **A checkpoint** with ``use_reentrant=True``, together with this option, or of one layer twice:
 
 from torch.utils.checkpoint import checkpoint
 
@@ -317,6 +321,43 @@ assert _says(Twice(True), _one).startswith(
     "Expected to mark a variable ready only once"
 )
 assert _says(Twice(False), _one) == ""
+
+
+# two forwards, a parameter outside, an output that DDP does not see
+class _Output:
+    def __init__(self, value):
+        self.value = value
+
+
+class _Hidden(nn.Linear):
+    def forward(self, x):
+        return _Output(super().forward(x))
+
+
+_cases = [
+    (Branches, lambda model, net: model(_one, 0).sum() + model(_one, 1).sum()),
+    (Net, lambda model, net: model(_one).sum() + net.old_head.weight.square().sum()),
+    (lambda: _Hidden(3, 2), lambda model, net: model(_one).value.square().sum()),
+]
+for _make, _loss in _cases:
+    for _option in (True, False):
+        _net = _make()
+        if isinstance(_net, Net):
+            _net.old_head.bias.requires_grad_(False)
+        _plain = _make()
+        _plain.load_state_dict(_net.state_dict())
+        _model = DistributedDataParallel(_net, find_unused_parameters=_option)
+        _said = ""
+        try:
+            for _ in range(2):
+                _net.zero_grad()
+                _loss(_model, _net).backward()
+        except RuntimeError as error:
+            _said = str(error)
+        assert ("Expected to mark a variable ready only once" in _said) == _option
+    _loss(_plain, _plain).backward()
+    for _each, _other in zip(_net.parameters(), _plain.parameters(), strict=True):
+        assert not _each.requires_grad or torch.allclose(_each.grad, _other.grad)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -407,7 +448,7 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In a loss**: compute this in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
+# - **In a loss**: compute it in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
 # - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
 #   <sphx_glr_gallery_training_gradient_clipping.py>`.
@@ -590,7 +631,4 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 # --------
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: why a parameter gets no gradient.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: ``module.`` in front of the names of a checkpoint.
-# - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint does.
 # - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: the gradients of ``fully_shard``.
-# - In PyTorch's reference: `DistributedDataParallel
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html>`__.

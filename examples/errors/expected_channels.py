@@ -66,20 +66,23 @@ def _says(call):
 
 # %%
 # - ``weight of size [6, 3, 5, 5]``: output channels, *input channels*, height and width of the kernel.
-# - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. With ``groups=1`` the two second numbers must be equal.
+# - ``input[1, 1, 28, 28]``: batch, *channels*, height, width. With ``groups=1`` the two second numbers must be equal. With
+#   ``transposed=1`` the weight has the input channels first.
 #
 # Why
 # ---
 # A convolution takes the second dimension of a batch as the channels. So the number that you *got* tells you what is there:
 #
-# - **1**: gray images.
+# - **1**: gray images, or in ``nn.Conv1d`` one series.
 # - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with Pillow's ``convert("L")``.
 # - **4, and the layer expects 3**: PNG images with transparency. ``convert("RGB")`` drops it, and a drawing can turn all black.
 #   Use ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")``.
 # - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length, in ``nn.Conv3d`` a number of
 #   video frames: write ``x.transpose(1, 2)``.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **A different number, inside the network**: make the layer for the output channels of the layer before.
+# - **4, 9 or 16 in a diffusion model**: its parts are of different models, such as a UNet for inpainting.
+# - **A different number**: make the layer for it. Inside the network it is the output channels of the layer before, and after
+#   ``torch.cat`` their sum.
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
 # three pixels. The first channel, both ways:
@@ -123,7 +126,7 @@ assert conv(images).shape == (1, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# A trained network keeps its layer and gets the gray channel three times. Channels that are last move with ``permute``:
+# A trained network gets the gray channel three times. Channels that are last move with ``permute``:
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
 print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
@@ -172,9 +175,10 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. Noise for a generator needs ``z[:, :, None, None]``. A video
-# ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a sample. A batch of gray images without
-# channels is taken for one image:
+# Write ``conv(gray[None, None])``. A batch of flat images ``(64, 784)`` needs ``x.view(-1, 1, 28, 28)``. Noise for a generator
+# needs ``z[:, :, None, None]``. A video ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a
+# sample. A volume ``(batch, channels, depth, height, width)`` needs ``nn.Conv3d``. A batch of gray images without
+# channels is taken for one image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
@@ -191,6 +195,11 @@ _video = torch.rand(2, 5, 3, 28, 28)
 assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: trained(_video))
 _frames = trained(_video.flatten(0, 1)).unflatten(0, (2, 5))
 assert torch.allclose(_frames[1, 4], trained(_video[1, 4]), atol=1e-5)
+_flat = torch.rand(64, 784)
+assert "Expected 3D (unbatched) or 4D (batched)" in _says(lambda: conv(_flat))
+_squares = conv(_flat.view(-1, 1, 28, 28))
+assert torch.allclose(_squares[5], conv(_flat[5].view(1, 28, 28)), atol=1e-5)
+assert conv(_flat[None, None]).shape[0] == 1  # the samples would be rows of one image
 _conv3d = nn.Conv3d(3, 4, 3)
 assert "to have 3 channels, but got 5 channels" in _says(lambda: _conv3d(_video))
 assert _conv3d(_video.transpose(1, 2)).shape == (2, 4, 3, 26, 26)
@@ -203,6 +212,14 @@ _white = Image.new("RGBA", _drawing.size, "white")
 _white = Image.alpha_composite(_white, _drawing).convert("RGB")
 assert _white.getpixel((0, 0)) == (255,) * 3 and _white.getpixel((1, 1)) == (0,) * 3
 assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
+_table, _conv1d = torch.rand(8, 10), nn.Conv1d(1, 6, 3)
+assert "to have 1 channels, but got 8 channels" in _says(lambda: _conv1d(_table))
+_wanted = _table.unfold(1, 3, 1) @ _conv1d.weight[:, 0].T + _conv1d.bias
+_slid = _conv1d(_table.unsqueeze(1))
+assert torch.allclose(_slid, _wanted.transpose(1, 2), atol=1e-5)
+assert "transposed=1, weight of size [100, 8, 4, 4]" in _says(
+    lambda: _deconv(torch.ones(1, 50, 1, 1))
+)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -288,12 +305,10 @@ assert nn.AdaptiveAvgPool2d(1)(torch.ones(1, 512, 4, 4)).shape == (1, 512, 1, 1)
 
 # %%
 # Five poolings by 2 need 32 × 32. Make the images larger, as above, or in a new network leave out a pooling. A fixed
-# ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``. ``nn.MaxPool1d`` says *max_pool1d() Invalid computed
-# output size: 0*.
+# ``nn.AvgPool2d(7)`` at the end becomes ``nn.AdaptiveAvgPool2d(1)``.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py`, the same for linear layers.
 # - :ref:`sphx_glr_gallery_tensors_squeeze_and_permute.py`: what ``permute``, ``squeeze`` and ``unsqueeze`` do.
-# - In PyTorch's reference: `nn.Conv2d <https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html>`__ has the formula
-#   of the output size.
+# - In PyTorch's reference: `nn.Conv2d <https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html>`__.

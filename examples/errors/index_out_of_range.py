@@ -13,6 +13,8 @@ index out of range in self
    ! single: squeeze() fails in the last batch, which has one sample
    ! single: too many indices for tensor of dimension 1
    ! single: index 3 is out of bounds for dimension 0 with size 3
+   ! single: Class values must be smaller than num_classes
+   ! single: probability tensor contains either inf, nan or element < 0, in multinomial
    ! single: invalid index of a 0-dim tensor. Use tensor.item()
 
 .. in-short::
@@ -87,17 +89,17 @@ assert words.max() == embedding.num_embeddings == 10
 #
 #    * - the message
 #      - what is too large
-#    * - ``index out of range in self``, in ``embedding``
+#    * - ``index out of range in self``, in ``embedding``. GPU: ``srcIndex < srcSelectDimSize``, or ``ind < ind_dim_size``
 #      - a word, a position, a token type, or a user
-#    * - ``Target 3 is out of bounds.``, in ``cross_entropy``
+#    * - the same, in ``index_select`` or ``index_add``
+#      - often a node of a graph: number the nodes from 0, with a row for each
+#    * - ``Target 3 is out of bounds.``, ``Class values must be smaller``. GPU: ``t < n_classes``
 #      - a label
-#    * - ``index 3 is out of bounds for dimension 0``
-#      - an index in square brackets, or of ``gather``
-#    * - GPU: ``Assertion `t >= 0 && t < n_classes` failed``
-#      - a label
-#    * - GPU: ``Assertion `srcIndex < srcSelectDimSize` failed``, or ``ind >=0 && ind < ind_dim_size``
-#      - a word or a position
-#    * - GPU: ``Assertion `input_val >= zero && input_val <= one` failed``
+#    * - ``index 3 is out of bounds for dimension 0``. GPU: ``index < sizes[i]``, or ``idx_dim < index_size``
+#      - an index in square brackets, of ``gather`` or ``scatter``
+#    * - GPU: ``cumdist[size - 1] > 0``
+#      - the probabilities of ``multinomial``: look for :ref:`NaN <sphx_glr_gallery_errors_nan_in_backward.py>`
+#    * - GPU: ``input_val >= zero && input_val <= one``
 #      - see :ref:`sphx_glr_gallery_errors_target_size_differs.py`
 #
 # Why
@@ -106,11 +108,14 @@ assert words.max() == embedding.num_embeddings == 10
 #
 # The fix
 # -------
-# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1.
+# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
-#   before you create the optimizer.
-# - **A sequence longer than the table of positions**: cut it. To generate text, keep the end: ``words[:, -positions:]``.
-# - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels.
+#   before you create the optimizer. If the tokenizer is of a different model, load the right one.
+# - **A sequence longer than the table of positions**: cut it, for RoBERTa to 512. To generate text, keep the end:
+#   ``words[:, -positions:]``.
+# - **A token type**: RoBERTa has one. Do not pass ``token_type_ids``.
+# - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels. For
+#   ``gather``, take ``labels.clamp(min=0)``, multiply the result by ``labels != -100``, and divide the sum by their number.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -135,6 +140,15 @@ for _kept, _said in ((_text, f"IndexError: {message}"), (_text[:, -4:], "nothing
     _place = torch.arange(_kept.shape[1])
     assert says(lambda place=_place: _position(place)) == _said
 assert _text[:, -4:].tolist() == [[2, 3, 4, 5]] and words[:, -4:].equal(words)
+for _call in (
+    lambda: torch.ones(2, 3).index_select(0, torch.tensor([2])),
+    lambda: torch.zeros(2).index_add(0, torch.tensor([2]), torch.ones(1)),
+):
+    assert says(_call) == f"IndexError: {message}"
+_padded = torch.tensor([[3, 0, -1]])
+_shifted = nn.Embedding(5, 4, padding_idx=0)
+assert says(lambda: nn.Embedding(4, 4)(_padded)) == f"IndexError: {message}"
+assert not _shifted(_padded + 1)[0, 2].any() and _shifted(_padded + 1)[0, 1].any()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -156,6 +170,18 @@ except IndexError as error:
     raised.append(str(error))
     print("IndexError:", error)
 assert raised == ["Target 3 is out of bounds."]
+assert "Class values must be smaller" in says(lambda: F.one_hot(labels, 3))
+assert "index 3 is out of bounds for" in says(
+    lambda: torch.zeros(2, 4)[:, :3].scatter(1, labels[:, None], 1.0)
+)
+_unlabeled = torch.tensor([2, -100])
+_log = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]).log()
+assert "out of bounds" in says(lambda: _log.gather(1, _unlabeled[:, None]))
+_picked = _log.gather(1, _unlabeled.clamp(min=0)[:, None])[:, 0]
+_picked = _picked * (_unlabeled != -100)
+_number = (_unlabeled != -100).sum()
+assert torch.allclose(_picked.sum() / _number, -F.nll_loss(_log, _unlabeled))
+assert not torch.allclose(_picked.mean(), -F.nll_loss(_log, _unlabeled))
 for _call in (lambda: logits.gather(1, labels[:, None]), lambda: logits[0][labels]):
     assert "Error: index 3 is out of bounds for dimension" in says(_call)
 _negative = torch.tensor([0, -100]), torch.tensor([0, -1])
@@ -171,8 +197,10 @@ assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
 # %%
 # - **Labels from 1**: subtract 1.
 # - **Only classes 3 and 5**: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them from 0.
-# - **Fewer outputs than classes**: give the last layer one for each, so two for two classes.
+# - **Fewer outputs than classes**: give the last layer one for each, so two for two classes. In torchvision's
+#   detectors, the background is a class, too.
 # - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
+#   Resize masks with *nearest*.
 # - **−1 for no label**: ``ignore_index=-1``. The default is −100.
 
 print("labels from 0:", (labels - 1).tolist())
@@ -199,8 +227,7 @@ assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tenso
 # On a GPU: device-side assert triggered
 # --------------------------------------
 # A GPU works while Python is already at a later line, so the traceback can show the wrong one. Above it is an
-# assertion, such as ``t >= 0 && t < n_classes`` (as in `this report
-# <https://github.com/layumi/Person_reID_baseline_pytorch/issues/372>`__). Find it in the table.
+# assertion, such as ``t >= 0 && t < n_classes``. The table has parts of them.
 #
 # Restart the program with model, batch and labels on the CPU. It stops at the right line. If you
 # need the GPU, set ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
@@ -231,6 +258,10 @@ for _call in (
     lambda: F.softmax(scores, dim=1),
 ):
     assert says(_call) == _said
+_columns = torch.ones(3), torch.zeros(3)
+assert says(lambda: torch.cat(_columns, dim=1)) == _said
+assert torch.stack(_columns, dim=1).tolist() == [[1, 0]] * 3
+assert "dimension 0 with size 0" in says(lambda: torch.ones(0, 4)[0])
 _kept = features.squeeze((2, 3))
 assert _kept.shape == (1, 3) and _kept.argmax(dim=1).shape == (1,)
 assert torch.equal(_kept, features.flatten(1))
@@ -242,6 +273,7 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # %%
 # - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``.
 # - **One sample without a batch**: ``model(sample[None])``.
+# - **torch.cat of vectors**, as columns: ``torch.stack([a, b], dim=1)``.
 # - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
 #
 # Do not write ``dim=0`` instead: it compares the samples of a batch.
@@ -269,10 +301,9 @@ assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
 # %%
 # - **too many indices**: look for ``squeeze()``, or for a missing batch dimension.
 # - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller: ``range(len(images))``.
+#   *with size 0*: the tensor is empty.
 # - **0-dim tensor**: in a log, write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, when the labels have the wrong type or shape.
-# - :ref:`sphx_glr_gallery_cuda_devices.py`: why a GPU reports an error later.
-# - In PyTorch's reference: `nn.Embedding <https://docs.pytorch.org/docs/stable/generated/torch.nn.Embedding.html>`__.

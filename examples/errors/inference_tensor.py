@@ -6,6 +6,7 @@ Inference tensors cannot be saved for backward
    ! single: training fails after a validation pass under inference_mode
    ! single: a tensor made under inference_mode raises during training
    ! single: Inplace update to inference tensor outside InferenceMode is not allowed
+   ! single: Inference tensors do not track version counter, with torch.compile
    ! single: Setting requires_grad=True on inference tensor outside InferenceMode
 
 .. in-short::
@@ -20,8 +21,8 @@ Inference tensors cannot be saved for backward
             features = backbone(images)
         loss = head(features).mean()
 
-   **Not this:** a clone, or ``no_grad``, where ``backbone`` is meant to be trained too. The message is gone, and ``backbone``
-   gets no gradient.
+   **Not this:** a clone, or ``no_grad``, where ``backbone`` is meant to be trained too: it would get no gradient. Take the mode
+   away there, also as a decorator.
 """
 
 # %%
@@ -51,7 +52,8 @@ assert message.startswith("Inference tensors cannot be saved for backward.")
 
 # %%
 # The traceback ends at the operation that would save the tensor, here ``head``. Fix the line where the tensor was made. Usual
-# sources are features computed beforehand, a cache that a validation pass has filled, and a model that was built in that mode.
+# sources are features or labels made beforehand, a cache that validation or ``generate`` has filled, and a model that was built
+# in that mode.
 #
 # Why
 # ---
@@ -182,16 +184,48 @@ for _model in (_late, _built, _converted):
     except RuntimeError as error:
         raised.append(str(error))
 assert raised == [message] * 3
+import copy
+
+for _model in (_late, _built, _converted):
+    _copied = copy.deepcopy(_model)
+    _output = _copied(torch.ones(1, 3))
+    _output.square().sum().backward()
+    assert all(p.grad is not None for p in _copied.parameters())
+    with torch.no_grad():
+        assert torch.equal(_output, _model(torch.ones(1, 3)))
+_late.table = _late.table.clone()
+_late(torch.ones(1, 3)).sum().backward()
+assert torch.allclose(_late.layer.bias.grad, _late.table)
+
+
+class _Decorated(nn.Linear):
+    forward = torch.inference_mode()(nn.Linear.forward)
+
+
+with torch.inference_mode():
+    _labels = torch.tensor([0, 1, 2, 0])
+raised = []
+for _call in (
+    lambda: head(_Decorated(5, 3)(images)),
+    lambda: nn.functional.cross_entropy(nn.Linear(5, 3)(images), _labels),
+):
+    try:
+        _call()
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == [message] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is a model,** build it and convert it outside of the mode.
+# **If it is a model,** build it and convert it outside of the mode. If a library did it inside, train ``copy.deepcopy(model)``,
+# made outside, and create the optimizer after that.
 #
 # **If Lightning opened the mode** to validate, pass ``Trainer(inference_mode=False)``.
 #
 # How to find the tensor
 # ----------------------
-# This lists the parameters, buffers and attributes of a model that are inference tensors:
+# This lists the parameters, buffers and attributes of a model that are inference tensors. A table of a library gets a clone of
+# itself: ``model[0].table = model[0].table.clone()``.
 
 
 def inference_tensors(model):
@@ -284,6 +318,8 @@ assert not (test_loss / len(features)).is_inference()
 # %%
 # Here too: ``nn.Parameter(prompt.clone())``.
 #
+# **A compiled model.** If ``torch.compile`` says *Inference tensors do not track version counter*, use ``no_grad``.
+#
 # What not to do
 # --------------
 # **Clone a tensor whose gradient you need.** Nothing was recorded in the mode, and a clone does not bring it back. Here
@@ -333,5 +369,3 @@ assert _losses[-1] < _losses[0]
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: what the version counter is for.
 # - :ref:`sphx_glr_gallery_modes_grad_modes.py`: ``no_grad``, ``inference_mode`` and the others side by side.
-# - In PyTorch's reference: `Inference mode
-#   <https://docs.pytorch.org/docs/stable/notes/autograd.html#inference-mode>`__.

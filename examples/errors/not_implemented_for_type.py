@@ -8,6 +8,8 @@ r"""
    ! single: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int
    ! single: "addmm_impl_cpu_" not implemented for 'Half'
    ! single: "nll_loss_forward_reduce_cuda_kernel_2d_index" not implemented for 'Int'
+   ! single: "addmm_cuda" not implemented for 'Float8_e4m3fn'
+   ! single: "triu_tril_cuda_template" not implemented for 'BFloat16'
    ! single: "_amp_foreach_non_finite_check_and_unscale_cuda" not implemented for 'BFloat16'
 
 .. in-short::
@@ -62,6 +64,21 @@ for _dtype, _name in (
 assert says(
     lambda: F.cross_entropy(torch.zeros(1, 4, 4).long(), torch.rand(1, 3, 4, 4))
 ) == ("NotImplementedError: \"log_softmax_kernel_impl\" not implemented for 'Long'")
+_half, _wave = torch.eye(2).half(), torch.ones(2, dtype=torch.complex64)
+_small = torch.ones(2).to(torch.float8_e4m3fn)
+for _name, _call in (
+    ("check_uniform_bounds", lambda: torch.rand_like(torch.arange(3))),
+    ("linalg_svd", lambda: torch.linalg.svd(_half)),
+    ("cholesky", lambda: torch.linalg.cholesky(_half)),
+    ("geqrf", lambda: torch.linalg.qr(_half)),
+    ("add", lambda: _small + 1),
+    ("lt_cpu", lambda: _wave < 1),
+    ("batch_norm", lambda: torch.nn.BatchNorm1d(1)(_wave[:, None])),
+):
+    assert says(_call).startswith(f'NotImplementedError: "{_name}')
+assert torch.linalg.cholesky(_half.float()).to(_half.dtype).equal(_half)
+assert (_small.to(torch.bfloat16) + 1).tolist() == [2, 2]
+assert not (_wave.abs() < 1).any() and torch.view_as_real(_wave).shape == (2, 2)
 _mask = torch.eye(4).long()[None, None]
 for _name, _call in (
     ("softmax", torch.arange(5).softmax),
@@ -89,7 +106,7 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #      - cause and fix
 #    * - ``log_softmax_...``, at the loss
 #      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores.
-#    * - ``softmax...``, ``normal_kernel_cpu``, in ``forward``
+#    * - ``softmax...``, ``normal_kernel_cpu``, ``check_uniform_bounds``
 #      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
 #    * - ``batch_norm``, at the first layer
 #      - Bytes of an image, or ids of words: see below.
@@ -98,10 +115,17 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #    * - ``nll_loss_...``, and ``'Int'``, on a GPU
 #      - The labels: ``labels.long()``.
 #    * - ``_amp_foreach_...``, and ``'BFloat16'``, on a GPU
-#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True`` (seen in `pytorch#127176
-#        <https://github.com/pytorch/pytorch/issues/127176>`__).
+#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True``.
 #    * - ``slow_conv2d_cpu``, ``addmm_impl_cpu_``, and ``'Half'``
 #      - The model runs on the CPU: see below.
+#    * - ``triu_tril_cuda_template``, and ``'BFloat16'``
+#      - PyTorch 2.0 or older: update it.
+#    * - ``linalg_svd...``, ``cholesky...``, ``geqrf...``
+#      - ``x.float()``, and ``.to(x.dtype)`` after it.
+#    * - any name, and ``'Float8_e4m3fn'``
+#      - A type for storage: load the weights in ``bfloat16``, times the scales of the file.
+#    * - any name, and ``'ComplexFloat'``
+#      - A comparison wants ``x.abs()``, a layer ``torch.view_as_real(x)``.
 #    * - ``bitwise_and_cpu``, and ``'Float'``
 #      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``. Masks of 0.0 and 1.0: see below.
 #
@@ -246,9 +270,8 @@ for _call in (lambda: mask & mask, lambda: mask > 0 & mask <= 1):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Half precision on a CPU.** Earlier versions said *"addmm_impl_cpu_" not implemented for 'Half'*, as `in this report
-# <https://github.com/huggingface/transformers/issues/27769>`__. If the model was meant for a GPU, move the model and its input
-# there. In PyTorch 2.13 these layers run on a CPU, too:
+# **Half precision on a CPU.** Earlier versions said *"addmm_impl_cpu_" not implemented for 'Half'*. If the model was meant for
+# a GPU, move the model and its input there. In PyTorch 2.13 these layers run on a CPU, too:
 
 half = torch.ones(1, 4, dtype=torch.float16)
 for layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
@@ -286,4 +309,3 @@ assert "not implemented for 'Long'" in says(
 # --------
 # - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, the type that each loss wants for its target.
 # - :ref:`sphx_glr_gallery_errors_different_dtypes.py`, when two types meet.
-# - In PyTorch's reference: `the types of tensors <https://docs.pytorch.org/docs/stable/tensor_attributes.html>`__.

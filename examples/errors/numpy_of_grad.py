@@ -85,10 +85,13 @@ with warnings.catch_warnings():
             lambda: np.array(prediction),
             lambda: plt.scatter(y, prediction),
             lambda: prediction * np.ones((8, 1)),
+            lambda: np.sum([prediction, prediction], 0),
+            lambda: np.concatenate([prediction, prediction]),
+            lambda: np.random.normal(prediction, 1),
         )
     ]
 plt.close("all")
-assert _said == [f"RuntimeError: {message}"] * 4
+assert _said == [f"RuntimeError: {message}"] * 7
 # sphinx_gallery_end_ignore
 
 # %%
@@ -101,12 +104,14 @@ assert _said == [f"RuntimeError: {message}"] * 4
 #
 #    * - the line
 #      - write
-#    * - a log, a plot, a metric, after ``backward``
+#    * - a log, a plot, a metric, an action for ``env.step``, a matching by SciPy
 #      - ``loss.item()``, ``x.detach().cpu().numpy()``
 #    * - ``np.sum([...])`` or ``np.mean([...])`` of losses, in training
-#      - ``sum([...])``, ``torch.stack([...]).mean()``
-#    * - ``np.sqrt(x)``, ``np.exp(x)`` in ``forward`` or in a loss
-#      - ``torch.sqrt(x)``, ``torch.exp(x)``
+#      - ``sum([...])``, ``torch.stack([...]).mean()``, with ``axis=0`` ``mean(0)``
+#    * - ``np.sqrt(x)``, ``np.concatenate([...])`` in ``forward`` or in a loss
+#      - ``torch.sqrt(x)``, ``torch.cat([...])``
+#    * - ``np.random.normal(mu, sigma)`` in ``forward``
+#      - ``mu + sigma * torch.randn_like(mu)``
 #    * - ``x * array``, with a constant of NumPy
 #      - ``x * torch.tensor(array).to(x)``, with the type and the device of ``x``
 #
@@ -160,7 +165,8 @@ assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0
 # %%
 # **To look at a tensor**: ``x.detach().cpu().numpy()``.
 #
-# **To train on a sum of losses**: ``sum`` of Python and ``torch.stack`` keep the graph.
+# **To train on a sum of losses**: ``sum`` of Python and ``torch.stack`` keep the graph. What PyTorch cannot compute needs
+# :ref:`your own Function <sphx_glr_gallery_functions_exp_function.py>`.
 
 w.grad = None
 parts = [w**2, torch.sqrt(w**2)]
@@ -185,12 +191,30 @@ for _type in (torch.float32, torch.bfloat16):
 _short = torch.ones(2, dtype=torch.bfloat16)
 assert _message(_short.numpy) == "TypeError: Got unsupported ScalarType BFloat16"
 assert _short.float().numpy().tolist() == [1, 1]
+_rows = [torch.ones(2, 3) * factor for factor in (1, 3)]
+_mean = torch.from_numpy(np.mean([row.numpy() for row in _rows], axis=0))
+assert torch.equal(torch.stack(_rows).mean(0), _mean) and _mean.shape == (2, 3)
+_mu, _sigma = torch.zeros(2, requires_grad=True), torch.ones(2, requires_grad=True)
+torch.manual_seed(0)
+(_mu + _sigma * torch.randn_like(_mu)).sum().backward()
+torch.manual_seed(0)
+assert torch.equal(_mu.grad, torch.ones(2))
+assert torch.equal(_sigma.grad, torch.randn(2))
+_seen = []
+_block = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(inplace=True))
+_block[0].register_forward_hook(
+    lambda module, inputs, output: _seen.extend(
+        (output.detach().numpy(), output.detach().numpy().copy())
+    )
+)
+_block(torch.randn(8, 3))
+assert not (_seen[0] < 0).any() and (_seen[1] < 0).any()
 # sphinx_gallery_end_ignore
 
 # %%
 # **The array shares memory with the tensor.** Here the values are shifted for a plot, between forward and backward. ``exp``
 # saved its result, so its gradient is now wrong, and no message says so. Make a new array: ``curve = curve - curve.max()``. To
-# keep a weight as it is before the next optimizer step, add ``.copy()``.
+# keep a weight before the next optimizer step, or an activation before an in-place ReLU, add ``.copy()``.
 
 x = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 y = torch.exp(x)
@@ -374,5 +398,3 @@ assert [array.tolist() for array in _kept] == [[5, 5, 5], [1, 1, 1]]
 # --------
 # - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: which copies share memory, and which keep the graph.
 # - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: both directions, and what is copied.
-# - In PyTorch's reference: `Tensor.numpy
-#   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.numpy.html>`__.

@@ -51,13 +51,11 @@ assert 'Unexpected key(s) in state_dict: "module.body.weight"' in message
 # sphinx_gallery_end_ignore
 
 # %%
-# - *Missing key(s)*: names that only the model has.
-# - *Unexpected key(s)*: names that only the file has.
-# - *size mismatch*: the same name with a different shape, as below.
+# *Missing* keys are only in the model, *unexpected* keys only in the file. *size mismatch*: the shapes differ, as below.
 #
 # Why
 # ---
-# A state dict names each tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper keeps the
+# A state dict names a tensor by the attributes that lead to it: ``body.weight`` is ``net.body.weight``. A wrapper keeps the
 # model in an attribute, so the name of each weight gets one more word:
 
 import torch
@@ -121,19 +119,89 @@ Net().load_state_dict(
     {n.replace("_orig_mod.", ""): t for n, t in _part.state_dict().items()}
 )
 wrappers["compiled"]._orig_mod.load_state_dict(saved)
+from torch.nn.utils import prune
+
+_mean = torch.optim.swa_utils.AveragedModel(net).state_dict()
+assert _mean.pop("n_averaged") == 0
+Net().load_state_dict({n.removeprefix("module."): t for n, t in _mean.items()})
+
+
+class _Constant(nn.Module):
+    def __init__(self, persistent):
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+        self.register_buffer("position_ids", torch.arange(3), persistent=persistent)
+
+
+_older = _Constant(True).state_dict()
+_message = ""
+try:
+    _Constant(False).load_state_dict(_older)
+except RuntimeError as error:
+    _message = str(error)
+assert 'Unexpected key(s) in state_dict: "position_ids"' in _message
+del _older["position_ids"]
+_Constant(False).load_state_dict(_older)
+
+
+class _Creates(nn.Module):
+    def __init__(self, early):
+        super().__init__()
+        if early:
+            self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        if not hasattr(self, "head"):
+            self.head = nn.Linear(3, 2)
+        return self.head(x)
+
+
+_created = _Creates(False)
+_created(torch.ones(1, 3))
+_message = ""
+try:
+    _Creates(False).load_state_dict(_created.state_dict())
+except RuntimeError as error:
+    _message = str(error)
+assert 'Unexpected key(s) in state_dict: "head.weight"' in _message
+_Creates(True).load_state_dict(_created.state_dict())
+_changed = []
+for _change in (
+    lambda layer: prune.l1_unstructured(layer, "weight", 0.5),
+    nn.utils.spectral_norm,
+    nn.utils.parametrizations.spectral_norm,
+    nn.utils.parametrizations.weight_norm,
+):
+    _old, _new = Net(), Net()
+    _change(_old.body)
+    _change(_new.body)
+    try:
+        Net().load_state_dict(_old.state_dict())
+    except RuntimeError as error:
+        _changed.append(str(error))
+    _new.load_state_dict(_old.state_dict())
+    _x = torch.rand(2, 3)
+    assert torch.allclose(_new.body.eval()(_x), _old.body.eval()(_x))
+assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _changed)
 # sphinx_gallery_end_ignore
 
 # %%
-# There can be two words, as in ``module._orig_mod.``, and if only a part was compiled, one inside of the names:
-# ``name.replace("_orig_mod.", "")``. If no name fits even then, the file is probably of another model.
+# - **A word inside of the names**, if only a part was wrapped: ``name.replace("_orig_mod.", "")``.
+# - **n_averaged**: an ``AveragedModel``. Call ``saved.pop("n_averaged")``, too.
+# - **epoch, optimizer, state_dict**: the file holds more than the weights. Load ``saved["state_dict"]``. In a file of
+#   Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
+# - **weight_orig, weight_mask, parametrizations**: call the same function, such as ``spectral_norm``, on the new model before
+#   you load.
+# - **A layer that forward creates**: create it in ``__init__``, under the same name.
+# - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``.
+# - **A renamed layer**: ``saved["head.weight"] = saved.pop("fc.weight")``.
 #
-# **The file holds more than the weights.** Many training scripts save a dictionary with the epoch and the optimizer. Then the
-# unexpected names are *epoch*, *state_dict* and so on. Load the part with the weights: ``saved["state_dict"]``. In a file of
-# Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
+# If no name fits even then, the file is probably of another model.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
-# ``pos_embed`` the size of the image. Make the model with the numbers of the file. If you want a new last layer instead, leave
-# that layer out. Here the file is of a model with 2 classes, and the new one has 10:
+# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file. The shape ``[0]``
+# is of DeepSpeed ZeRO-3: its script ``zero_to_fp32.py`` puts the weights together. If you want a new last layer, leave that
+# layer out. Here the file is of a model with 2 classes, and the new one has 10:
 
 # sphinx_gallery_start_ignore
 raised = []

@@ -66,8 +66,8 @@ for _start, _view in (
 # sphinx_gallery_end_ignore
 
 # %%
-# After ``split`` and ``chunk`` the name is ``Split`` or ``SplitWithSizes``. A write to a part of a channel, ``channel[0] = 1``,
-# names ``Select``.
+# After ``split`` and ``chunk`` the name is ``Split`` or ``SplitWithSizes``. ``channel[0] = 1`` names ``Select``. *its base or
+# another view of its base has been modified* means that you wrote to ``image`` itself, and used ``channel`` after it.
 #
 # Why
 # ---
@@ -90,8 +90,7 @@ assert first._is_view() and a._is_view()
 # sphinx_gallery_end_ignore
 
 # %%
-# A write to a view changes its base tensor too, so autograd has to rewrite the history of both. It does that for ``image[0]``,
-# and refuses it for the outputs of ``unbind`` and ``split``.
+# A write to a view changes its base tensor too. Autograd can record that for ``image[0]``, but not for one output of several.
 #
 # The fix
 # -------
@@ -108,7 +107,8 @@ assert torch.equal(_right, std.repeat_interleave(4))
 # sphinx_gallery_end_ignore
 
 # %%
-# After ``q, k, v = qkv.chunk(3, dim=-1)``, write ``q = q * s``, and use that ``q``.
+# After ``q, k, v = qkv.chunk(3, dim=-1)``, write ``q = q * s``, or ``q = q.clone()`` before ``q[mask] = 0``, and use that
+# ``q``. ``squeeze_`` becomes ``squeeze``.
 #
 # If it has to be a loop, stack new channels, or write through an index:
 
@@ -142,6 +142,25 @@ _image = generator(torch.ones(4)).view(3, 2, 2)
 for _channel in _image.detach().clone():
     _channel.mul_(2)
 assert torch.allclose(_image, generator(torch.ones(4)).view(3, 2, 2))
+_first = torch.ones(3, 2, requires_grad=True)
+_base = _first * 1
+_channel, *_ = _base
+_base[1] = 5
+_said = _says(lambda: _channel.sum())
+assert "is a view and its base or another view of its base has been modified" in _said
+_base = _first * 1
+_channel = _base.chunk(3)[0]
+assert "Output 0 of Split" in _says(lambda: _channel.squeeze_(0))
+assert "Output 0 of Select" in _says(lambda: _channel[0].zero_())
+_channel = _channel.clone()
+_channel[:, 0] = 0
+_channel.sum().backward()
+assert _first.grad.tolist() == [[0, 1], [0, 0], [0, 0]]
+_gates = nn.LSTM(2, 3).bias_ih_l0
+assert "Output 1 of Split" in _says(lambda: _gates.chunk(4)[1].fill_(1))
+with torch.no_grad():
+    _gates.chunk(4)[1].fill_(1)
+assert torch.equal(_gates[3:6], torch.ones(3))
 _weight = nn.Parameter(torch.full((3, 2), 2.0))
 
 
@@ -163,7 +182,7 @@ assert torch.equal(_weight.grad, torch.ones(3, 2))
 # <part-of-a-leaf>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
 # inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
 #
-# **For a weight that you limit after** ``optimizer.step()``, keep the loop, and put it inside ``no_grad``.
+# **For a weight that you set or limit outside of forward**, keep the loop, and put it inside ``no_grad``.
 #
 # **For a picture or a log** nothing has to be recorded: give ``image.detach().clone()`` to the library that writes.
 #
@@ -193,7 +212,7 @@ for _unrecorded in (lambda channel: channel.data, torch.Tensor.detach):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write** ``channel = channel * s`` **and do not use it.** That makes a new tensor, and the image does not change.
+# **Write** ``channel = channel * s`` **and do not use it.** The image does not change.
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 before = image.clone()
@@ -244,7 +263,8 @@ for _write in (
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``:
+# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``. If the
+# message names your own ``Function``, such as a gradient reversal, return ``x.clone()`` from its ``forward``.
 
 for module in net.modules():
     if hasattr(module, "inplace"):
@@ -253,6 +273,29 @@ net(torch.ones(1, 1, 4, 4)).sum().backward()
 
 # sphinx_gallery_start_ignore
 assert net[0].weight.grad is not None
+
+
+class _Reversal(torch.autograd.Function):
+    copy = False
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone() if _Reversal.copy else x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return -grad
+
+
+def _reversed():
+    x = torch.tensor([1.0, -1.0], requires_grad=True)
+    nn.functional.relu(_Reversal.apply(x), inplace=True).sum().backward()
+    return x.grad
+
+
+assert "created inside a custom Function" in _says(_reversed)
+_Reversal.copy = True
+assert _reversed().tolist() == [-1, 0]
 # sphinx_gallery_end_ignore
 
 # %%
