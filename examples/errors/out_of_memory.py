@@ -151,7 +151,7 @@ del _loop
 # %%
 # In the GPU's message:
 #
-# - **22.78 GiB**: the *one* tensor for which there was no room, not what the program needs.
+# - **22.78 GiB**: the *one* tensor for which there was no room.
 # - **9.08 GiB**: memory that tensors use.
 # - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
 #
@@ -177,7 +177,7 @@ del _loop
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
-#      - Often ``torch.no_grad()`` is missing, as here. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
+#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
 #        ``Trainer`` with ``eval_accumulation_steps=1``.
 #    * - a second model, as in cross-validation, or a retry
 #      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
