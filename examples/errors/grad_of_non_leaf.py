@@ -159,7 +159,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 #
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
 #
-# **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``.
+# **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``. For
+# ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
 #
 # **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. In a compiled model,
 # call it in ``forward``:

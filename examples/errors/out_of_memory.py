@@ -329,7 +329,7 @@ assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 #   <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
 # - **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
 #   ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``) under Linux.
-# - **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
+# - **Another program**, such as an old notebook, or a ``DataLoader`` worker: ``nvidia-smi`` lists what uses the GPU.
 #
 # Terabytes: a wrong shape
 # ------------------------

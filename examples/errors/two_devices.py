@@ -118,6 +118,8 @@ for _operator, _names in (
 #    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
 #      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``; a block on two GPUs: its class belongs in
 #        ``_no_split_modules``
+#    * - ``trainer.train()`` without a ``device_map``, on several GPUs
+#      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start the program with ``torchrun``.
 #
 # Why
 # ---
@@ -290,8 +292,8 @@ for _place in ("cpu", "meta"):  # loading moves the state to the weights
 # -------------------------------
 # - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
 #   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The layer was not moved.
-# - **An LSTM**: *Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at
-#   cuda:0*. Move the input. *Input and hidden tensors*: make the state with ``device=x.device``.
+# - **An LSTM**: *Input and parameter tensors are not at the same device*. Move the input. *Input and hidden tensors*: make the
+#   state with ``device=x.device``.
 # - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor (cpu)*. Make ``x`` a buffer, or
 #   write ``x[index.to(x.device)]``.
 # - A ``DataLoader`` or ``random_split`` after ``torch.set_default_device("cuda")``: *Expected a 'cuda' device type for

@@ -63,12 +63,10 @@ assert _says(lambda: torch.autograd.grad(u.sum(), [points, x])) == message.repla
 # sphinx_gallery_end_ignore
 
 # %%
-# ``index 0`` is the first of the tensors that you ask for.
-#
 # Why
 # ---
 # ``grad`` walks back from the result ``u``, and meets ``points``. ``x`` was computed from ``points`` too, but nothing in ``u``
-# was computed from ``x``. A small example:
+# was computed from ``x``:
 
 point = torch.tensor([1.0, 2.0], requires_grad=True)
 first = point[0]
@@ -140,6 +138,8 @@ assert _stored(True) == message and not _stored(False)
 #      - compute the new weights, as below
 #    * - ``checkpoint(..., use_reentrant=True)`` around a parameter
 #      - ``use_reentrant=False``
+#    * - you ask for the parameters of an FSDP model
+#      - ``backward()``, then their ``.grad``
 #
 # The fix
 # -------
@@ -225,8 +225,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, remove them from ``parameters``. If a second derivative raises the message because ``u`` is linear in
-# ``x``, pass ``materialize_grads=True``: the derivative of ``u_x`` is zero.
+# If that is intended, remove them from ``parameters``. If the derivative is really zero, as that of ``u_x`` for a linear ``u``,
+# or the force on atoms without neighbors, pass ``materialize_grads=True``.
 #
 # **If an update of the weights is on the way,** ``optimizer.step()`` does not record it. Compute the new weights:
 
