@@ -187,7 +187,7 @@ assert _scaled / 65536 == 0 and _scaled.float() / 65536 > 0
 
 # %%
 # **A large frozen model with a small trained part**, as in LoRA: the frozen part may stay in ``float16``. Convert the trained
-# part before you make the optimizer:
+# part before you make the optimizer or DDP:
 
 base = nn.Linear(4, 4).half().requires_grad_(False)
 adapter = nn.Linear(4, 4).half()

@@ -228,7 +228,7 @@ assert _u_xx.tolist() == [[0]] * 5
 # If that is intended, remove them from ``parameters``. If the derivative is really zero, as that of ``u_x`` for a linear ``u``,
 # or the force on atoms without neighbors, pass ``materialize_grads=True``.
 #
-# **If an update of the weights is on the way,** ``optimizer.step()`` does not record it. Compute the new weights:
+# **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
 
 decay = torch.tensor(0.1, requires_grad=True)
 weights = dict(net.named_parameters())
