@@ -63,6 +63,8 @@ assert _says(lambda: torch.autograd.grad(u.sum(), [points, x])) == message.repla
 # sphinx_gallery_end_ignore
 
 # %%
+# ``index 0`` is the first tensor that you ask for.
+#
 # Why
 # ---
 # ``grad`` walks back from the result ``u``, and meets ``points``. ``x`` was computed from ``points`` too, but nothing in ``u``
