@@ -33,6 +33,7 @@ torch.manual_seed(0)
 import warnings
 
 from torch import nn
+from torch.nn.utils import prune
 
 shown = []
 
@@ -106,7 +107,7 @@ assert _doubles.double() is _doubles
 # The fix
 # -------
 # **If the tensor should be a leaf,** call ``requires_grad_()`` last: first values, dtype and device, then ``requires_grad_()``.
-# In a module, ``nn.Parameter(torch.randn(3) * 0.1)`` does the same.
+# In a module, wrap last: ``nn.Parameter((torch.randn(3) * 0.1).to(device))``.
 
 weight = (torch.randn(3) * 0.1).requires_grad_()
 loss = (weight * x).sum().square()
@@ -115,7 +116,8 @@ print("weight.is_leaf:", weight.is_leaf, "  weight.grad:", weight.grad)
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(weight.grad, 2 * (weight * x).sum().detach() * x)
-assert not _read(weight)[1] and nn.Parameter(torch.ones(3) * 0.1).is_leaf
+assert not _read(weight)[1] and nn.Parameter((torch.ones(3) * 0.1).to("meta")).is_leaf
+assert not isinstance(nn.Parameter(torch.ones(3)).to("meta"), nn.Parameter)
 assert torch.ones(3).to("meta").double().requires_grad_().is_leaf
 # sphinx_gallery_end_ignore
 
@@ -135,10 +137,30 @@ print("weight.is_leaf:", weight.is_leaf, f"  loss: {loss.item():.4f}")
 assert weight.is_leaf and weight.grad is not None and not _read(weight)[1]
 _stepped = weight - lr * weight.grad
 assert not _stepped.is_leaf and _read(_stepped.requires_grad_()) == (None, True)
+_clean = torch.rand(2, 3)
+_kept, _image = _clean.clone(), _clean.clone().requires_grad_()
+for _ in range(2):
+    nn.functional.softplus(_image @ x).sum().backward()
+    _image = (_image + 0.1 * _image.grad.sign()).detach().requires_grad_()
+assert torch.equal(_clean, _kept) and torch.allclose(_image, _clean + 0.2)
+for _make in (nn.utils.parametrizations.weight_norm, nn.utils.spectral_norm):
+    _layer = _make(nn.Linear(3, 2))
+    _layer(x).square().sum().backward()
+    assert _read(_layer.weight) == (None, True)
+    assert all(p.grad is not None for _, p in _layer.named_parameters())
+_layer = prune.l1_unstructured(nn.Linear(3, 2), "weight", amount=1)
+_layer(x).square().sum().backward()
+assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not None
 # sphinx_gallery_end_ignore
 
 # %%
+# That writes into the old values. In an attack, where the clean image must stay, make a new leaf after each step:
+# ``x = (x + eps * x.grad.sign()).detach().requires_grad_()``.
+#
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
+#
+# **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``. For
+# ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
 #
 # **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. In a compiled model,
 # call it in ``forward``:
@@ -252,7 +274,7 @@ assert hidden.grad is not None and _read(first.weight) == (None, False)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: the other reasons for a ``.grad`` that is ``None``.
-# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: the ways to get the gradient of a result, compared.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`.
+# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`.
 # - `Tensor.retain_grad <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html>`__ in PyTorch's
 #   reference.

@@ -6,6 +6,7 @@ shape '[2, 4]' is invalid for input of size 6
    ! single: view(-1, 400) fails after the image size changed
    ! single: the last batch of an epoch is smaller and a reshape fails
    ! single: wrong number of rows after flattening a batch
+   ! single: cannot reshape tensor of 0 elements into shape
 
 .. in-short::
 
@@ -45,8 +46,6 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# A ``-1`` in the shape is the size that PyTorch should find.
-#
 # Look for the last frame of the traceback that is not PyTorch's:
 #
 # .. list-table::
@@ -57,16 +56,23 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #      - what to fix
 #    * - ``x.view(-1, 400)`` before a linear layer
 #      - The images have a different size: ``x.flatten(1)``, see below.
-#    * - ``x.view(batch_size, ...)``, in the last batch
+#    * - ``x.view(batch_size, ...)``, in the last batch or under ``DataParallel``
 #      - The batch size stands in the code, see below.
-#    * - ``x.view(B, H, W, C)`` in a transformer for images
-#      - The model does not take images of this size. Resize them to its size.
+#    * - ``logits.view(-1, vocab_size)`` in a loss
+#      - The vocabulary was resized: ``logits.view(-1, logits.shape[-1])``.
+#    * - ``x.view(B, H, W, C)`` or ``x.view(B, -1, segment, C)`` in a transformer
+#      - The model does not take this size. Resize the images, or pad the sequence and mask the padding.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
-#      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads.
+#      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads. In tensor parallelism,
+#        each GPU needs at least one head.
 #    * - the call of ``nn.MultiheadAttention``
 #      - If the batch comes first in your tensors: ``batch_first=True``.
-#    * - ``x.view(B, anchors, 5 + classes, H, W)`` in a YOLO
-#      - The convolution before it must have ``anchors * (5 + classes)`` channels.
+#    * - ``x.view(B, C, H, W)``, ``x.view(B, anchors, 5 + classes, H, W)``
+#      - The linear layer before it must have ``C * H * W`` outputs, the convolution ``anchors * (5 + classes)`` channels.
+#    * - ``weights[...].view_as(conv.weight)``
+#      - The file does not fit the ``.cfg``, for example its number of classes, or it is cut off.
+#
+# An empty batch says *cannot reshape tensor of 0 elements into shape [0, -1]*. Write ``x.flatten(1)``.
 #
 # Why
 # ---
@@ -151,6 +157,18 @@ assert _said == "shape '[3, 2, 2]' is invalid for input of size 60"
 _attention = nn.MultiheadAttention(4, 2, batch_first=True)
 _alone = _attention(_query[1], _keys[1], _keys[1])[0]
 assert _attention(_query, _keys, _keys)[0][1].allclose(_alone, atol=1e-6)
+_tokens = torch.randn(2, 5, 9)
+try:
+    _tokens.view(-1, 7)
+except RuntimeError as error:
+    _said = str(error)
+assert _said == "shape '[-1, 7]' is invalid for input of size 90"
+assert torch.equal(_tokens.view(-1, _tokens.shape[-1])[7], _tokens[1, 2])
+try:
+    torch.rand(0, 3, 2).view(0, -1)
+except RuntimeError as error:
+    _said = str(error)
+assert _said.startswith("cannot reshape tensor of 0 elements into shape [0, -1]")
 for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
     assert torch.rand(_shape).flatten(1).shape[0] == _shape[0]
 # sphinx_gallery_end_ignore
@@ -187,7 +205,7 @@ for _side in (28, 32, 64):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A batch size in the code**: ask the tensor for it. The last batch of an epoch is often smaller.
+# **A batch size in the code**: ask the tensor for it.
 
 for batch in torch.arange(10.0).split(4):
     rows = batch.view(batch.shape[0], 1)  # not view(4, 1)
@@ -199,6 +217,12 @@ try:
 except RuntimeError as error:
     raised.append(str(error))
 assert raised[3:] == ["shape '[4, 1]' is invalid for input of size 2"]
+# a batch size with which it runs: 25 images, 16 rows, and the first is made of two
+images = torch.randn(25, 3, 28, 28, requires_grad=True)
+rows = layers(images).view(-1, 16 * 5 * 5)
+(gradient,) = torch.autograd.grad(rows[0].sum(), images)
+used = gradient.flatten(1).any(1).nonzero().flatten().tolist()
+assert len(rows) == 16 and used == [0, 1]
 _yolo = nn.Conv2d(3, 3 * (5 + 2), 1)(torch.rand(2, 3, 4, 4))
 assert _yolo.view(2, 3, 5 + 2, 4, 4).shape == (2, 3, 7, 4, 4)
 # sphinx_gallery_end_ignore
@@ -206,19 +230,6 @@ assert _yolo.view(2, 3, 5 + 2, 4, 4).shape == (2, 3, 7, 4, 4)
 # %%
 # What not to do
 # --------------
-# **Change the batch size until it runs.** With 25 images, ``view(-1, 400)`` returns 16 rows. The first is made of two:
-
-images = torch.randn(25, 3, 28, 28, requires_grad=True)
-rows = layers(images).view(-1, 16 * 5 * 5)
-(gradient,) = torch.autograd.grad(rows[0].sum(), images)
-used = gradient.flatten(1).any(1).nonzero().flatten().tolist()
-print(f"{len(images)} images, {len(rows)} rows, the first from the images {used}")
-
-# sphinx_gallery_start_ignore
-assert len(rows) == 16 and used == [0, 1]
-# sphinx_gallery_end_ignore
-
-# %%
 # **Drop the last batch of an evaluation.** In batches of four, two of ten samples are not counted:
 
 loader = torch.utils.data.DataLoader(torch.arange(10), batch_size=4, drop_last=True)
@@ -231,7 +242,7 @@ assert sum(len(batch) for batch in loader) == 8
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`: the number is right, and the memory is in a different order.
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: other shapes that fit and are wrong.
+# - :ref:`sphx_glr_gallery_errors_view_not_compatible.py`.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`.
 # - In PyTorch's reference: `torch.flatten <https://docs.pytorch.org/docs/stable/generated/torch.flatten.html>`__ and
 #   `torch.reshape <https://docs.pytorch.org/docs/stable/generated/torch.reshape.html>`__.

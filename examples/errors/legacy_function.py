@@ -69,7 +69,8 @@ assert "invoke them on the class itself" in str(_warning.message)
 # The fix
 # -------
 # Make ``forward`` and ``backward`` static, call their first argument ``ctx`` in place of ``self``, and call ``apply`` on the
-# class. What ``forward`` stored on ``self``, it stores on ``ctx``; inputs and outputs go into ``ctx.save_for_backward(x)``.
+# class. What ``forward`` stored on ``self``, it stores on ``ctx``; inputs and outputs go into ``ctx.save_for_backward(x)``, but
+# a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``.
 
 
 class Reverse(Function):
@@ -140,7 +141,7 @@ for _size in (1, 4, 0):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A module that kept the object** keeps its settings instead:
+# **A module that kept the object** keeps its settings and counters instead:
 
 from torch import nn
 
@@ -172,9 +173,97 @@ with warnings.catch_warnings():
         except RuntimeError as error:
             raised.append(str(error))
 assert raised == [message] * 2
+
+
+class _Rising(nn.Module):  # a schedule of the reversal
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return ReverseBy.apply(x, 0.1 * self.calls)
+
+
+class _Counting(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.calls = getattr(ctx, "calls", 0) + 1
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -0.1 * ctx.calls * gradient
+
+
+_rising, _found = _Rising(), {}
+for _name, _call in (("module", _rising), ("ctx", _Counting.apply)):
+    _found[_name] = [
+        round(torch.autograd.grad(_call(x), x)[0].item(), 6) for _ in range(3)
+    ]
+assert _found == {"module": [-0.1, -0.2, -0.3], "ctx": [-0.1] * 3}
+
+
+class _Memory(Function):  # backward writes to the memory bank
+    @staticmethod
+    def forward(ctx, rows, bank, saves):
+        ctx.saves = saves
+        ctx.save_for_backward(*(rows, bank) if saves else (rows,))
+        ctx.bank = None if saves else bank
+        return rows.mm(bank.t())
+
+    @staticmethod
+    def backward(ctx, gradient):
+        rows, bank = ctx.saved_tensors if ctx.saves else (*ctx.saved_tensors, ctx.bank)
+        result = gradient.mm(bank)
+        bank[: len(rows)] = rows
+        return result, None, None
+
+
+def _remembers(saves):
+    rows, bank = torch.rand(2, 3, requires_grad=True), torch.rand(4, 3)
+    total = sum(_Memory.apply(rows, bank, saves).sum() for _ in range(2))
+    try:
+        total.backward()
+    except RuntimeError as error:
+        return "modified by an inplace operation" not in str(error)
+    return torch.equal(bank[:2], rows)
+
+
+assert _remembers(False) and not _remembers(True)
+
+
+class _OldDetect(Function):
+    def __init__(self, number):
+        self.number = number
+
+    def forward(self, x):
+        return x.topk(self.number).values
+
+
+class _Detect(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    forward = _OldDetect.forward
+
+
+_scores = torch.tensor([1.0, 3.0, 2.0])
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        _OldDetect(2)(_scores)
+    except RuntimeError as error:
+        raised.append(str(error))
+assert raised == [message] * 3 and _Detect(2)(_scores).tolist() == [3, 2]
+assert not _Detect(2).state_dict()
 # sphinx_gallery_end_ignore
 
 # %%
+# **A Function without backward**, such as ``Detect`` in SSD, becomes an ``nn.Module``: change the base class, and call
+# ``super().__init__()`` first.
+#
 # What not to do
 # --------------
 # **Only add** ``@staticmethod``. Calling an object still raises the same message: ``ReverseBy()(x, 0.5)``.
@@ -221,7 +310,7 @@ assert y.grad_fn.name() == "CloneBackward0" and x.grad == 1
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: gradient reversal and its relatives.
+# - :ref:`sphx_glr_gallery_functions_exp_function.py`.
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`.
 # - In PyTorch's reference: `Extending torch.autograd
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

@@ -32,6 +32,9 @@ import torch
 from torch import nn
 
 # sphinx_gallery_start_ignore
+# isort: split
+from torch.distributed.checkpoint import state_dict as checkpoint
+
 try:
     # sphinx_gallery_end_ignore
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -59,7 +62,9 @@ assert (
 # - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer.
 # - **A trainer resumes everything,** as ``trainer.fit(ckpt_path=...)`` does. To fine-tune, load only the weights yourself, and
 #   leave ``ckpt_path`` out.
-# - **The file belongs to a different optimizer,** for example that of the generator to the discriminator. Load the right one.
+# - **The file belongs to a different optimizer,** as the generator's. Load the right one.
+# - **FSDP split the parameters.** Save and load with ``get_optimizer_state_dict`` and ``set_optimizer_state_dict`` from
+#   ``torch.distributed.checkpoint.state_dict``, which go by names.
 #
 # Why
 # ---
@@ -93,7 +98,7 @@ assert len(optimizer.param_groups[0]["params"]) == 4
 # %%
 # The fix
 # -------
-# Build the optimizer of the file, load its state, then add the new parameters as a second group.
+# Load first, then add the new parameters as a second group.
 
 optimizer = torch.optim.Adam(net[2].parameters())
 optimizer.load_state_dict(saved)
@@ -112,6 +117,53 @@ _rates.add_param_group({"params": net[0].parameters()})
 _rates.add_param_group({"params": [nn.Parameter(torch.ones(1))], "lr": 0.01})
 assert [group["lr"] for group in _rates.param_groups] == [0.001, 0.5, 0.01]
 assert [group["weight_decay"] for group in _rates.param_groups] == [0, 0.1, 0.1]
+
+
+def _rate(epoch):
+    return 1 / (1 + epoch)
+
+
+def _continued(way):
+    """The rates of the third and the fourth step, after two steps, a file and a new group."""
+    adam = torch.optim.Adam(net[2].parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(adam, _rate)
+    for _ in range(2):
+        adam.step()
+        scheduler.step()
+    files = adam.state_dict(), scheduler.state_dict()
+    adam = torch.optim.Adam(net[2].parameters(), lr=0.1)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(adam, _rate)
+    adam.load_state_dict(files[0])
+    scheduler.load_state_dict(files[1])
+    group = {"params": net[0].parameters(), "lr": 0.01, "initial_lr": 0.01}
+    adam.add_param_group(group)
+    if way != "before":
+        last = {"anew": -1, "same": 2, "right": files[1]["last_epoch"] - 1}[way]
+        scheduler = torch.optim.lr_scheduler.LambdaLR(adam, _rate, last_epoch=last)
+    rates = [[group["lr"] for group in adam.param_groups]]
+    adam.step()
+    try:
+        scheduler.step()
+    except ValueError as error:
+        return str(error)
+    return [*rates, [group["lr"] for group in adam.param_groups]]
+
+
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+assert "zip() argument 2 is shorter" in str(_continued("before")) or TORCH < (2, 13)
+_wanted = [[rate * _rate(epoch) for rate in (0.1, 0.01)] for epoch in (2, 3)]
+for _way in ("right", "same", "anew"):
+    _equal = torch.tensor(_continued(_way)).allclose(torch.tensor(_wanted))
+    assert _equal == (_way == "right")
+_named = torch.optim.Adam(net.parameters())
+net(torch.ones(3, 4)).square().sum().backward()
+_named.step()
+_turned = torch.optim.Adam(list(net.parameters())[::-1])
+_file = checkpoint.get_optimizer_state_dict(net, _named)
+checkpoint.set_optimizer_state_dict(net, _turned, _file)
+for _parameter in net.parameters():
+    _averages = [one.state[_parameter]["exp_avg"] for one in (_named, _turned)]
+    assert torch.equal(*_averages)
 # frozen, but in the optimizer: nothing to add later
 _whole = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
 _whole[0].requires_grad_(False)
@@ -131,6 +183,9 @@ for _frozen in (True, False):
 # %%
 # ``load_state_dict`` also takes the settings of the file, such as the learning rate and the weight decay. The added group has
 # those of the constructor, unless you give it its own: ``{"params": net[0].parameters(), "lr": 1e-4}``.
+#
+# A ``LambdaLR`` made before then raises *zip() argument 2 is shorter*. Make it after the new group, which needs an
+# ``"initial_lr"``, with ``last_epoch=scheduler_state["last_epoch"] - 1``.
 #
 # **Before the first run,** give Adam all parameters, the frozen ones too. It skips a parameter whose ``grad`` is ``None``, and
 # you can unfreeze it later without a new group.
@@ -234,6 +289,6 @@ assert _three.state[net[0].weight]["exp_avg"].shape == net[2].weight.shape
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`, the same for the model.
-# - :ref:`sphx_glr_gallery_modes_freezing.py`: what a frozen layer means for the optimizer.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`.
 # - In PyTorch's reference: `Optimizer.load_state_dict
 #   <https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.load_state_dict.html>`__.

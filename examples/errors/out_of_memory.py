@@ -41,7 +41,10 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import gc
 import resource
+import warnings
+import weakref
 from pathlib import Path
 
 _before = resource.getrlimit(resource.RLIMIT_AS)
@@ -107,12 +110,48 @@ _weight.sum().backward()
 assert not _adam.state
 _adam.step()
 assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) == 2
+
+
+def _train(layers):
+    layer = nn.Linear(3, 2)
+    adam = torch.optim.Adam(layer.parameters())
+    layer(torch.ones(1, 3)).sum().backward()
+    adam.step()
+    layers.append(weakref.ref(layer.weight))
+    raise RuntimeError("out of memory")
+
+
+_held = []
+try:
+    _train(_held)
+except RuntimeError:
+    _in_except = _held[0]() is not None
+gc.collect()
+assert _in_except and _held[0]() is None
+_loop, _graphs = nn.Linear(3, 1), []
+for _way in ("backward", "grad"):
+    _inputs = torch.ones(1, 3) * 1
+    _loss = _loop(_inputs).exp().sum()
+    if _way == "backward":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns of the reference cycle
+            _loss.backward(create_graph=True)
+    else:
+        _penalty = torch.autograd.grad(_loss, _loop.weight, create_graph=True)[0]
+        _penalty.square().sum().backward()
+        del _penalty
+    _graphs.append(weakref.ref(_inputs))
+    del _inputs, _loss
+    gc.collect()
+    assert (_graphs[-1]() is None) == (_way == "grad"), _way
+    _loop.zero_grad()
+del _loop
 # sphinx_gallery_end_ignore
 
 # %%
 # In the GPU's message:
 #
-# - **22.78 GiB**: the *one* tensor for which there was no room, not what the program needs.
+# - **22.78 GiB**: the *one* tensor for which there was no room.
 # - **9.08 GiB**: memory that tensors use.
 # - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
 #
@@ -125,7 +164,7 @@ assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) 
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit, or another program uses the GPU.
+#      - The weights do not fit, or another program uses the GPU. With DDP, call ``torch.cuda.set_device(local_rank)`` first.
 #    * - ``torch.load``, when you resume
 #      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
 #    * - ``forward`` or ``backward`` of the first step
@@ -133,11 +172,16 @@ assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) 
 #    * - the first ``optimizer.step()``
 #      - There is no room for the optimizer's state. Adam makes two tensors for each weight.
 #    * - after some steps, more each time
-#      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``.
+#      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``. Instead of
+#        ``backward(create_graph=True)``, call ``torch.autograd.grad``.
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
-#      - Often ``torch.no_grad()`` is missing, as here.
+#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
+#        ``Trainer`` with ``eval_accumulation_steps=1``.
+#    * - a second model, as in cross-validation, or a retry
+#      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
+#        after ``except``.
 #
 # Why
 # ---
@@ -285,7 +329,7 @@ assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 #   <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
 # - **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
 #   ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``) under Linux.
-# - **Another program**, such as an old notebook: ``nvidia-smi`` lists what uses the GPU.
+# - **Another program**, such as an old notebook, or a ``DataLoader`` worker: ``nvidia-smi`` lists what uses the GPU.
 #
 # Terabytes: a wrong shape
 # ------------------------
@@ -314,9 +358,9 @@ assert loss == 0
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`: what a training step takes.
-# - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`: which batch fits in validation.
-# - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`: allocated, reserved, and pieces that are too small.
-# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: memory that grows from step to step.
+# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`.
+# - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`.
+# - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`.
+# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`.
 # - In PyTorch's notes: `memory management
 #   <https://docs.pytorch.org/docs/stable/notes/cuda.html#memory-management>`__.

@@ -9,6 +9,8 @@ Expected all tensors to be on the same device
    ! single: but got mat1 is on cpu, different from other tensors on cuda:0
    ! single: Tensor on device meta is not on the expected device cpu
    ! single: Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same
+   ! single: Expected a 'cuda' device type for generator but found 'cpu'
+   ! single: Placeholder storage has not been allocated on MPS device
 
 .. in-short::
 
@@ -28,7 +30,7 @@ Expected all tensors to be on the same device
 # %%
 # The code that raises it
 # -----------------------
-# This site is built without a GPU: PyTorch's *fake tensors*, which have a device and no data, replace it.
+# This site is built without a GPU: PyTorch's *fake tensors* replace it.
 
 # This needs a GPU.
 import torch
@@ -105,15 +107,19 @@ for _operator, _names in (
 #    * - ``model(x)``, in the first layer
 #      - the batch, or the model
 #    * - a later line of ``forward``
-#      - a second input, a tensor or layer that ``forward`` makes, a plain attribute, or a layer in a Python list
+#      - a second input, a tensor or layer that ``forward`` makes, a plain attribute, or a layer in a Python list or added after
+#        ``model.to``
 #    * - ``criterion(output, labels)``
 #      - the labels, or the class weights of the loss
 #    * - a metric of ``torchmetrics``
 #      - its counts: ``metric.to(device)``
 #    * - ``optimizer.step()``
-#      - the optimizer's state: load it after the model was moved
+#      - the optimizer's state: move the model, then make the optimizer, then load its state
 #    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
-#      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``
+#      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``; a block on two GPUs: its class belongs in
+#        ``_no_split_modules``
+#    * - ``trainer.train()`` without a ``device_map``, on several GPUs
+#      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start the program with ``torchrun``.
 #
 # Why
 # ---
@@ -240,16 +246,9 @@ _metric = nn.Module()
 _metric.register_buffer("counts", torch.zeros(3))
 assert _raises(lambda: _metric.counts + x.sum(dim=0))
 assert not _raises(lambda: _metric.to(device).counts + x.sum(dim=0))
-# sphinx_gallery_end_ignore
-
-# %%
-# What not to do
-# --------------
-# **Move a plain tensor inside** ``forward``. Neither ``parameters()`` nor the file has it:
 
 
-# This needs a GPU.
-class Patched(nn.Module):
+class _Patched(nn.Module):
     def __init__(self):
         super().__init__()
         self.layer = nn.Linear(3, 3)
@@ -259,22 +258,33 @@ class Patched(nn.Module):
         return self.layer(x) * self.scale.to(x.device)
 
 
-patched = Patched().to(device)
-patched(x)
-print("to be trained:", [name for name, _ in patched.named_parameters()])
-print("saved:", list(patched.state_dict()))
-
-# sphinx_gallery_start_ignore
-_saved = list(patched.state_dict())
+_patched = _Patched().to(device)
+assert _patched(x).device.type == "cuda"
+_names = ["layer.weight", "layer.bias"]
 assert (
-    [n for n, _ in patched.named_parameters()]
-    == _saved
-    == ["layer.weight", "layer.bias"]
+    [n for n, _ in _patched.named_parameters()] == _names == list(_patched.state_dict())
 )
+_late = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)).to(device)
+_late[1] = nn.Linear(3, 2)  # after the move
+assert _raises(_late, x) and not _raises(_late.to(device), x)
 _gpu.close()
 torch.set_grad_enabled(True)
 _made, _x = _Made(device="meta"), torch.ones(4, 3, device="meta")
 assert _made(_x).device == _x.device and not list(_made.parameters())
+_adagrad = torch.optim.Adagrad(nn.Linear(3, 2).parameters())
+assert all(one["sum"].is_cpu for one in _adagrad.state.values()) and _adagrad.state
+_cpu, _trained = nn.Linear(3, 2), torch.optim.Adam(nn.Linear(3, 2).parameters())
+_state = _trained.state_dict()
+for _number, _tensor in enumerate(_cpu.parameters()):
+    _state["state"][_number] = {
+        "step": torch.tensor(1.0),
+        "exp_avg": torch.zeros_like(_tensor),
+    }
+for _place in ("cpu", "meta"):  # loading moves the state to the weights
+    _resumed = torch.optim.Adam(nn.Linear(3, 2).to(_place).parameters())
+    _resumed.load_state_dict(_state)
+    _devices = {one["exp_avg"].device.type for one in _resumed.state.values()}
+    assert _devices == {_place}
 # sphinx_gallery_end_ignore
 
 # %%
@@ -282,22 +292,21 @@ assert _made(_x).device == _x.device and not list(_made.parameters())
 # -------------------------------
 # - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
 #   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The layer was not moved.
-# - **An LSTM**: *Input and parameter tensors are not at the same device, found input tensor at cpu and parameter tensor at
-#   cuda:0*. Move the input.
-# - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*. Write
-#   ``x[index.to(x.device)]``.
-#
-# **The device** ``meta`` has no data. A layer that was made there and has no weights yet can raise:
+# - **An LSTM**: *Input and parameter tensors are not at the same device*. Move the input. *Input and hidden tensors*: make the
+#   state with ``device=x.device``.
+# - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor (cpu)*. Make ``x`` a buffer, or
+#   write ``x[index.to(x.device)]``.
+# - A ``DataLoader`` or ``random_split`` after ``torch.set_default_device("cuda")``: *Expected a 'cuda' device type for
+#   generator but found 'cpu'*. Pass ``generator=torch.Generator("cuda")``.
+# - **A Mac**: *Placeholder storage has not been allocated on MPS device!* One tensor is on the CPU.
+# - **The device** ``meta``: *Tensor on device meta is not on the expected device cpu!* The layer has no weights yet:
+#   :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py`.
 
 # sphinx_gallery_start_ignore
 raised = []
 try:
-    # sphinx_gallery_end_ignore
-    layer = nn.Linear(3, 2, device="meta")
-    layer(torch.ones(4, 3))
-# sphinx_gallery_start_ignore
+    nn.Linear(3, 2, device="meta")(torch.ones(4, 3))
 except RuntimeError as error:
-    print("RuntimeError:", error)
     raised.append(str(error))
 assert raised == ["Tensor on device meta is not on the expected device cpu!"]
 try:
@@ -308,28 +317,19 @@ assert raised[1:] == [
     "Input and parameter tensors are not at the same device, "
     "found input tensor at cpu and parameter tensor at meta"
 ]
-# sphinx_gallery_end_ignore
-
-# %%
-# The page :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py` shows how to load the weights.
-#
-# What ``to`` does to the graph
-# -----------------------------
-# ``to`` is recorded. The leaf stays on the old device, and its gradient arrives there:
-
-scale = torch.ones(3, requires_grad=True)
-copy = scale.to("meta")
-print("copy is a leaf:", copy.is_leaf)
-
-# graph: copy -- The copy on the other device is computed from the leaf
-
-# sphinx_gallery_start_ignore
-assert not copy.is_leaf and copy.grad_fn.next_functions[0][0].variable is scale
+try:
+    nn.LSTM(3, 2)(torch.ones(1, 4, 3), torch.zeros(2, 1, 4, 2, device="meta").unbind())
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised[2:] == [
+    "Input and hidden tensors are not at the same device, "
+    "found input tensor at cpu and hidden tensor at meta"
+]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_cuda_devices.py`: which calls take tensors of two devices, and how tensors get there.
-# - :ref:`sphx_glr_gallery_errors_non_leaf_in_optimizer.py`: a parameter that was moved by hand.
+# - :ref:`sphx_glr_gallery_cuda_devices.py`.
+# - :ref:`sphx_glr_gallery_errors_non_leaf_in_optimizer.py`.
 # - In PyTorch's reference: `torch.Tensor.to <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html>`__.

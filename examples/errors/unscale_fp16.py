@@ -32,6 +32,9 @@ from torch import nn
 from torch.nn import functional
 
 # sphinx_gallery_start_ignore
+# isort: split
+import copy
+
 try:
     # sphinx_gallery_end_ignore
     torch.manual_seed(0)
@@ -62,10 +65,13 @@ assert message == "Attempting to unscale FP16 gradients."
 #    * - the frame
 #      - cause
 #    * - ``scaler.step``, or ``scaler.unscale_`` before clipping
-#      - Often ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it
+#      - Often ``.half()`` or ``.to(torch.float16)`` on the model, or on one layer of it. OpenAI's ``clip.load`` does so on a
+#        GPU: call ``model.float()``.
+#    * - the same, only after an evaluation or a save
+#      - It called ``.half()`` on the model. Give it ``copy.deepcopy(model)``: after ``.float()`` the weights stay rounded.
 #    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``
 #      - The model was loaded in ``float16``. Write ``from_pretrained(..., torch_dtype=torch.float32)``, in newer versions
-#        ``dtype=torch.float32``, and leave ``fp16=True``.
+#        ``dtype=torch.float32``, and keep ``fp16=True``.
 #    * - the same, with LoRA, or after you unfroze a part
 #      - That part was loaded in ``float16``: convert it, as below.
 #
@@ -91,6 +97,31 @@ try:
 except ValueError as error:
     _raised.append(str(error))
 assert _raised == [message]
+
+
+def _trained(evaluate):
+    torch.manual_seed(0)
+    model, scaler = nn.Linear(4, 1), torch.amp.GradScaler("cpu")
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(2):
+        with torch.autocast("cpu", dtype=torch.float16):
+            loss = functional.mse_loss(model(x), y)
+        adam.zero_grad()
+        scaler.scale(loss).backward()
+        scaler.step(adam)
+        scaler.update()
+        before = model.weight.detach().clone()
+        evaluate(model)
+    return torch.equal(before, model.weight)
+
+
+try:
+    _trained(nn.Module.half)
+except ValueError as error:
+    _raised.append(str(error))
+assert _raised == [message] * 2
+assert not _trained(lambda model: model.half().float())
+assert _trained(lambda model: copy.deepcopy(model).half())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -99,8 +130,7 @@ assert _raised == [message]
 # The scaler multiplies the loss by a large number, so that small gradients do not become 0 in ``float16``. Before the step it
 # divides the gradients by it. A gradient has the type of its weight, and in ``float16`` small ones would be 0 again.
 #
-# The weights need ``float32`` as well. A step of 0.0001 is lost next to a weight of 1: in ``float16`` the numbers next to 1 are
-# 0.0005 and 0.001 away.
+# The weights need ``float32`` as well: a step of 0.0001 is lost next to a weight of 1.
 
 import matplotlib.pyplot as plt
 
@@ -157,7 +187,7 @@ assert _scaled / 65536 == 0 and _scaled.float() / 65536 > 0
 
 # %%
 # **A large frozen model with a small trained part**, as in LoRA: the frozen part may stay in ``float16``. Convert the trained
-# part before you make the optimizer:
+# part before you make the optimizer or DDP:
 
 base = nn.Linear(4, 4).half().requires_grad_(False)
 adapter = nn.Linear(4, 4).half()
@@ -221,11 +251,26 @@ _scaler = torch.amp.GradScaler("cpu")
 _scaler.scale(_model(x).sum()).backward()
 _optimizer.step()
 assert _says(_scaler.update) == "No inf checks were recorded prior to update."
+_pair = [nn.Linear(4, 1), nn.Linear(4, 1)]
+_steps = [torch.optim.SGD(one.parameters(), lr=0.1) for one in _pair]
+_scaler, _start = torch.amp.GradScaler("cpu"), _pair[1].weight.detach().clone()
+for _used in (1, 2):  # the second model has a loss in the second iteration only
+    for _optimizer in _steps:
+        _optimizer.zero_grad()
+    _scaler.scale(sum(one(x).mean() for one in _pair[:_used])).backward()
+    assert (_says(_scaler.unscale_, _steps[1]) == "") and (
+        len(_scaler._found_inf_per_device(_steps[1])) == _used - 1
+    )
+    for _optimizer in _steps[:_used]:
+        _scaler.step(_optimizer)
+    _scaler.update()
+    assert torch.equal(_pair[1].weight, _start) == (_used == 1)
+assert torch.allclose(_pair[1].weight, _start - 0.1 * x.mean(0))
 # sphinx_gallery_end_ignore
 
 # %%
 # Create the optimizer after the model. Other causes are ``zero_grad()`` between ``backward()`` and ``step()``, or a loss that
-# does not use the weights of this optimizer.
+# does not use these weights. If that is intended, leave out ``scaler.step`` this time.
 #
 # *No inf checks were recorded prior to update* comes from ``scaler.update()``, often because the loop calls
 # ``optimizer.step()`` instead of ``scaler.step(optimizer)``.
@@ -257,7 +302,8 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Unscale, clip, step and update once, after the last ``backward()``:
+# Unscale, clip, step and update once, after the last ``backward()``. With ``accelerate``, call ``clip_grad_norm_`` once, under
+# ``if accelerator.sync_gradients:``.
 
 scaler = torch.amp.GradScaler("cpu")
 optimizer.zero_grad()
@@ -269,8 +315,31 @@ nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 scaler.step(optimizer)
 scaler.update()
 
+
+# sphinx_gallery_start_ignore
+def _skips(update):
+    model, scaler = nn.Linear(4, 1), torch.amp.GradScaler("cpu")
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    for skip in (True, False):
+        sgd.zero_grad()
+        scaler.scale(model(x).mean()).backward()
+        try:
+            scaler.unscale_(sgd)
+        except RuntimeError as error:
+            return str(error)
+        assert torch.allclose(model.weight.grad, x.mean(0))
+        if not skip:
+            scaler.step(sgd)
+        if update or not skip:
+            scaler.update()
+    return ""
+
+
+assert _skips(update=False) == raised[0] and _skips(update=True) == ""
+# sphinx_gallery_end_ignore
+
 # %%
-# Without ``update()`` the second step raises:
+# Without ``update()`` the second step raises. A step that you skip after ``unscale_`` needs it, too.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -307,8 +376,7 @@ assert torch.tensor(1e-8, dtype=torch.float16) == 0
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`: a scaler in a whole training loop.
-# - :ref:`sphx_glr_gallery_memory_precision.py`: what autocast does.
-# - :ref:`sphx_glr_gallery_errors_different_dtypes.py`: the message without ``autocast``.
-# - In PyTorch's reference: `gradient scaling
-#   <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>`__.
+# - :ref:`sphx_glr_gallery_memory_grad_scaler.py`.
+# - :ref:`sphx_glr_gallery_memory_precision.py`.
+# - :ref:`sphx_glr_gallery_errors_different_dtypes.py`.
+# - `Gradient scaling <https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling>`__ in PyTorch's reference.

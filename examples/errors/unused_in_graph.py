@@ -30,6 +30,9 @@ import torch
 from torch import nn
 
 # sphinx_gallery_start_ignore
+# isort: split
+import torch.utils.checkpoint
+
 try:
     # sphinx_gallery_end_ignore
     torch.manual_seed(0)
@@ -60,12 +63,12 @@ assert _says(lambda: torch.autograd.grad(u.sum(), [points, x])) == message.repla
 # sphinx_gallery_end_ignore
 
 # %%
-# ``index 0`` is the first of the tensors that you ask for.
+# ``index 0`` is the first tensor that you ask for.
 #
 # Why
 # ---
-# ``grad`` walks from the result ``u`` back to the tensor that you ask for, and meets ``points`` on the way. ``x`` was computed
-# from ``points`` too, but nothing in ``u`` was computed from ``x``. A small example:
+# ``grad`` walks back from the result ``u``, and meets ``points``. ``x`` was computed from ``points`` too, but nothing in ``u``
+# was computed from ``x``:
 
 point = torch.tensor([1.0, 2.0], requires_grad=True)
 first = point[0]
@@ -85,14 +88,60 @@ def _copied(copy):
 
 for _copy in (torch.clone, torch.Tensor.double, lambda tensor: tensor.view(5, 2)):
     assert _copied(_copy) == message
-_cut = torch.rand(5, 2, requires_grad=True)
-_u = net(_cut.detach())
-assert _says(lambda: torch.autograd.grad(_u.sum(), _cut)) == message
+
+
+def _cut(forward, later=lambda tensor: tensor):
+    tensor = torch.rand(5, 2, requires_grad=True)
+    made = tensor * 1
+    result = net(forward(made)).sum()
+    return _says(lambda: torch.autograd.grad(result, later(made)))
+
+
+_plain = [torch.detach, lambda x: torch.tensor(x.tolist()), lambda x: x.long().float()]
+for _forward in (*_plain, lambda x: x.argmax(dim=1, keepdim=True).expand(5, 2).float()):
+    assert _cut(_forward) == message
+assert _cut(lambda x: x) == "" and _cut(lambda x: x, lambda x: x.add_(1)) == message
+_middle = torch.rand(5, 2, requires_grad=True)
+_normal = torch.distributions.Normal(_middle, 1.0)
+assert (
+    _says(lambda: torch.autograd.grad(net(_normal.sample()).sum(), _middle)) == message
+)
+assert not _says(lambda: torch.autograd.grad(net(_normal.rsample()).sum(), _middle))
+_table, _ids = nn.Embedding(5, 2), torch.tensor([0, 3])
+_found = _table(_ids)
+assert torch.autograd.grad(net(_found).sum(), _found)[0].any()
+_inner = nn.Linear(2, 2)
+
+
+def _stored(reentrant):
+    run = torch.utils.checkpoint.checkpoint(_inner, points, use_reentrant=reentrant)
+    return _says(lambda: torch.autograd.grad(net(run).sum(), _inner.weight))
+
+
+assert _stored(True) == message and not _stored(False)
 # sphinx_gallery_end_ignore
 
 # %%
-# The message also comes if you ask for a ``points.clone()`` or ``points.double()`` made after the forward pass, or if the
-# forward pass used ``points.detach()``.
+# More ways to lose the path:
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 54 46
+#
+#    * - what the program does
+#      - what to do
+#    * - the forward pass uses ``no_grad``, ``x.detach()``, ``x.item()`` or ``torch.tensor(x)``
+#      - use ``x``
+#    * - ``x = x.clone()``, ``x.double()`` or ``x += 1`` after the forward pass
+#      - ask for the earlier ``x``
+#    * - ``x.long()``, ``argmax`` or ``dist.sample()`` on the way
+#      - ask for the embedding's output; ``dist.rsample()``
+#    * - ``optimizer.step()`` or ``load_state_dict`` on the way (MAML)
+#      - compute the new weights, as below
+#    * - ``checkpoint(..., use_reentrant=True)`` around a parameter
+#      - ``use_reentrant=False``
+#    * - you ask for the parameters of an FSDP model
+#      - ``backward()``, then their ``.grad``
 #
 # The fix
 # -------
@@ -132,7 +181,7 @@ assert torch.allclose(u_x, _slope, atol=1e-3)
 # sphinx_gallery_end_ignore
 
 # %%
-# **If it is a parameter of a model,** find out its name before you decide. Here a loss reaches one of two heads:
+# **If it is a parameter of a model,** print its name. This loss reaches one of two heads:
 
 parts = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("body", "a", "b")})
 loss = parts["a"](parts["body"](points)).square().sum()
@@ -178,26 +227,46 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, remove them from ``parameters``. If a second derivative raises the message because ``u`` is linear in
-# ``x``, pass ``materialize_grads=True``: the derivative of ``u_x`` is zero.
+# If that is intended, remove them from ``parameters``. If the derivative is really zero, as that of ``u_x`` for a linear ``u``,
+# or the force on atoms without neighbors, pass ``materialize_grads=True``.
 #
-# What not to do
-# --------------
-# **Pass** ``allow_unused=True`` **because the message says so.** The program then stops some lines below:
+# **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
+
+decay = torch.tensor(0.1, requires_grad=True)
+weights = dict(net.named_parameters())
+loss = net(points).square().mean() + decay * net[0].weight.square().sum()
+steps = torch.autograd.grad(loss, weights.values(), create_graph=True)
+fast = {n: w - 0.1 * s for (n, w), s in zip(weights.items(), steps, strict=True)}
+new_loss = torch.func.functional_call(net, fast, (points,)).square().mean()
+print(torch.autograd.grad(new_loss, decay, retain_graph=True))
+
 
 # sphinx_gallery_start_ignore
-raised = []
-try:
-    # sphinx_gallery_end_ignore
-    x, t = points[:, :1], points[:, 1:]
-    u = net(points)
-    (u_x,) = torch.autograd.grad(u.sum(), x, allow_unused=True)
-    residual = u_x + u
-# sphinx_gallery_start_ignore
-except TypeError as error:
-    raised.append(str(error))
-    print("TypeError:", error)
-assert len(raised) == 1 and u_x is None and "NoneType" in raised[0]
+def _after(size, loaded=False):
+    other = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+    other.load_state_dict({n: w.double() for n, w in net.state_dict().items()})
+    inputs = points.detach().double()
+    first = other(inputs).square().mean() + size * other[0].weight.square().sum()
+    optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+    first.backward()
+    optimizer.step()
+    if loaded:
+        other.load_state_dict(fast)
+    return other(inputs).square().mean()
+
+
+_slope = (_after(0.1 + 1e-4) - _after(0.1 - 1e-4)).item() / 2e-4
+(_decay_grad,) = torch.autograd.grad(new_loss, decay, retain_graph=True)
+assert abs(_decay_grad.item() - _slope) < 1e-5 and abs(_slope) > 1e-3
+assert _says(lambda: torch.autograd.grad(_after(decay), decay)) == message
+assert _says(lambda: torch.autograd.grad(_after(decay, loaded=True), decay)) == message
+_steps = torch.autograd.grad(loss, weights.values(), retain_graph=True)  # no graph
+_fast = {n: w - 0.1 * s for (n, w), s in zip(weights.items(), _steps, strict=True)}
+_new = torch.func.functional_call(net, _fast, (points,)).square().mean()
+assert _says(lambda: torch.autograd.grad(_new, decay)) == message
+x, t = points[:, :1], points[:, 1:]
+(u_x,) = torch.autograd.grad(net(points).sum(), x, allow_unused=True)
+assert u_x is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -237,6 +306,6 @@ assert gradient.shape == (5, 2) and gradient.any()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`: gradients of any tensor on the way.
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: a slice or a copy of a leaf is another tensor.
+# - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`.
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
 # - `torch.autograd.grad <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__ in PyTorch's reference.

@@ -6,6 +6,7 @@ view size is not compatible with input tensor's size and stride
    ! single: view fails after transpose, permute or a slice
    ! single: correct[:k].view(-1) fails in a top-k accuracy
    ! single: view fails in backward of a custom Function
+   ! single: Cannot view a tensor with shape and strides
 
 .. in-short::
 
@@ -81,15 +82,67 @@ except RuntimeError as error:
 assert _said == [message]
 _Double.apply(_x, lambda grad: grad.reshape(-1)).sum(1).prod().backward()
 assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
+
+
+def _steps(make, fix):
+    weight = make()
+    weights = [weight] if isinstance(weight, torch.Tensor) else [weight.weight]
+    if fix and weights[0] is weight:
+        weights = [torch.nn.Parameter(weight.detach().contiguous())]
+    elif fix:
+        weight.to(memory_format=torch.contiguous_format)
+    optimizer = torch.optim.LBFGS(weights, max_iter=3)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (weights[0] - 1).square().sum()
+        loss.backward()
+        return loss
+
+    try:
+        optimizer.step(closure)
+        torch.nn.utils.parameters_to_vector(weights)
+    except RuntimeError as error:
+        return str(error)
+    return "" if closure() < 1e-6 else "not minimal"
+
+
+def _transposed():
+    return torch.nn.Parameter(torch.randn(3, 4).t())
+
+
+def _last():
+    return torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+
+
+for _make in (_transposed, _last):
+    assert _steps(_make, False) == message and _steps(_make, True) == ""
+for _weight in (_transposed(), _last().weight):
+    try:
+        torch.nn.utils.parameters_to_vector([_weight])
+    except RuntimeError as error:
+        _said.append(str(error))
+assert _said == [message] * 3
+_out = torch.nn.LSTM(3, 4, batch_first=True)(torch.randn(2, 5, 3))[0]
+assert not _views(_out, 2, -1) and _out.reshape(2, -1).shape == (2, 20)
+assert torch.equal(_out.reshape(2, -1)[1, 4:8], _out[1, 1])
+assert not _views(torch.randn(3, 1).expand(3, 4), 12)
 # sphinx_gallery_end_ignore
 
 # %%
-# The last sentence of the message usually helps: replace ``view`` by ``reshape`` in the last line of the traceback. It may be
+# Replace ``view`` by ``reshape`` in the last line of the traceback. It may be
 #
-# - **in your forward**, after a ``transpose``, a ``permute``, a slice, or a convolution in the ``channels_last`` format;
+# - **in your forward**, after a ``transpose``, a ``permute``, a slice, ``expand``, an LSTM with ``batch_first``, or a
+#   convolution in the ``channels_last`` format;
 # - **in an accuracy** of old code, ``correct[:k].view(-1)``;
 # - **in backward of your own Function**: the gradient that arrives there may be expanded, for example by ``sum(1)``;
+# - **in** ``loss.backward()`` **on a Mac**: add ``.contiguous()`` after each ``permute`` in forward (seen in `braindecode#1086
+#   <https://github.com/braindecode/braindecode/issues/1086>`__);
+# - **in** ``LBFGS`` **or** ``parameters_to_vector``: a weight is not contiguous. Make it with ``nn.Parameter(w.contiguous())``,
+#   or after ``channels_last`` call ``model.to(memory_format=torch.contiguous_format)``;
 # - **in a library**: then pass it ``x.contiguous()``.
+#
+# ``torch.compile`` says *Cannot view a tensor with shape ... and strides ...*.
 #
 # Why
 # ---
@@ -155,7 +208,7 @@ assert _lost.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` on a line of its own changes nothing:
+# ``x.contiguous().view(2, 3, 8)`` works, too. ``contiguous()`` alone on a line changes nothing:
 
 columns = wide.t()
 columns.contiguous()
@@ -221,6 +274,6 @@ assert torch.equal(values.reshape(3, 4), wrong)
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_tensors_copy_table.py`: which operations share memory, and writes that get lost in a copy.
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: other wrong numbers without an error.
+# - :ref:`sphx_glr_gallery_tensors_copy_table.py`.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`.
 # - In PyTorch's reference: `Tensor.view <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.view.html>`__.
