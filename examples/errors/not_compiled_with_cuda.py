@@ -320,8 +320,8 @@ assert any(
 #    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
 # Print both sides, and install a build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the
-# build for CUDA 12.6 for ``sm_50`` to ``sm_70``. If yours has it already, an extension such as flash-attn was compiled for other
-# GPUs: compile it on your computer.
+# build for CUDA 12.6 for ``sm_50`` to ``sm_70``. If yours has it already, an extension such as flash-attn was compiled for
+# other GPUs: compile it on your computer.
 
 # This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())
