@@ -88,8 +88,8 @@ except TypeError as error:
 #    * - the frame
 #      - what to do
 #    * - ``forward``, as above
-#      - Give the computed tensor a different name. For a running mean: ``copy_``, below. For a hidden state that the next call
-#        reads: ``self.state = h.detach()``.
+#      - Give the computed tensor a different name. For a hidden state: ``self.state``, detached between sequences. For a
+#        running mean: ``copy_``, below.
 #    * - the code that builds the model
 #      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` or ``.to(...)`` inside of the
 #        parentheses. To share a weight, see below.

@@ -6,7 +6,6 @@ derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
    ! single: double backward of attention, gradient penalty of a transformer
    ! single: the derivative for '_cdist_backward' is not implemented
    ! single: torch.compile with aot_autograd does not currently support double backward
-   ! single: second derivative of scaled_dot_product_attention
    ! single: FlexAttention does not support backward on CPU
    ! single: The function is not differentiable with respect to argument 'weight'
 
@@ -88,7 +87,7 @@ for _name, _options in (
 # sphinx_gallery_end_ignore
 
 # %%
-# The traceback ends in ``backward()`` or ``torch.autograd.grad``. The word before *backward* names the operation:
+# The word before *backward* names the operation:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -102,10 +101,14 @@ for _name, _options in (
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
 #      - Update: in PyTorch 2.13 it has a second derivative.
+#    * - ``linear``, ``mps_...`` on a Mac
+#      - Update, or run the model on the CPU.
 #    * - ``_cdist``
 #      - Build the distance from simple operations, as below.
 #    * - ``hardsigmoid``
 #      - ``F.relu6(x + 3) / 6``
+#    * - ``angle``, ``to_dense``, ``linalg_lstsq`` without *backward*
+#      - Update.
 #
 # Why
 # ---
@@ -223,8 +226,7 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 # %%
 # Other messages of this kind
 # ---------------------------
-# **the derivative for ... is not implemented.** Here a loss contains the forces between points, which are a gradient. This
-# raises up to PyTorch 2.13:
+# **the derivative for ... is not implemented.** A loss of forces raises it up to PyTorch 2.13:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -347,6 +349,14 @@ _slopes = torch.autograd.grad(
     nn.functional.hardsigmoid(_hard).sum(), _hard, create_graph=True
 )[0]
 assert "aten::hardsigmoid_backward" in _says(_slopes.sum().backward)
+# an update is enough for these
+for _name, _used in (
+    ("angle", lambda y: torch.view_as_complex(y).angle()),
+    ("to_dense", lambda y: y.to_sparse().to_dense()),
+    ("linalg_lstsq", lambda y: torch.linalg.lstsq(y, torch.ones(4, 1)).solution),
+):
+    _table = torch.rand(4, 2, requires_grad=True)
+    assert _says(_used(_table).sum().backward) is None and _table.grad.any()
 # class weights that learn
 _logits, _labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 2])
 _classes = torch.rand(3, requires_grad=True)
@@ -486,7 +496,6 @@ assert torch.allclose(_net[0].weight.grad, _expected, atol=1e-6)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
 # - :ref:`sphx_glr_gallery_functions_double_backward.py`, for your own Function.
 # - In PyTorch's reference: `sdpa_kernel
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html>`__.

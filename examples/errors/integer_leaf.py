@@ -95,7 +95,7 @@ assert not _said(lambda: _integers.requires_grad_(False))
 # Why
 # ---
 # A derivative says what a small change does, and an integer has no small changes. When ``x`` grows, ``x.long()``
-# gives the same integer for a while, and then jumps. So its slope is 0, or does not exist.
+# gives the same integer for a while, and then jumps.
 
 import matplotlib.pyplot as plt
 

@@ -385,4 +385,3 @@ print(torch.__version__)
 # --------
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`: the next message, if one tensor is forgotten.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
-# - In PyTorch's reference: `torch.load <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__.
