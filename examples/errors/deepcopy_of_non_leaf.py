@@ -94,6 +94,7 @@ assert not _copies(_Built(True)) and _copies(_Built(False))
 # - **After the first batch:** ``forward`` or a hook keeps an output of a layer.
 # - **Before any batch,** often in ``AveragedModel`` or ``ModelEMA``: a weight was computed in ``__init__``, by
 #   ``nn.utils.weight_norm`` or by pruning. Or ``__init__`` runs a batch through the model: put ``torch.no_grad()`` around that.
+# - **In forward, under nn.DataParallel:** the weights of a replica are computed. Copy ``model.module`` outside of ``forward``.
 #
 # Why
 # ---
