@@ -265,8 +265,8 @@ assert [_compiled(x, "a" * n)[0, 0].item() for n in range(1, 11)] == [*range(1, 
 # %%
 # - **A shape**, such as the image size. Leave out ``dynamic=False``. For parameters of many shapes, as in Muon, also pass
 #   ``p.detach()`` in place of ``p``.
-# - **An index**, as in ``self.k[:, pos] = x``. Pass ``pos`` as a tensor of shape ``(1,)``, and write ``x[:, None]``. One
-#   without a dimension becomes a constant.
+# - **An index**, as in ``self.k[:, pos] = x``. Pass ``pos`` as a tensor of shape ``(1,)``, and write ``x[:, None]``. In PyTorch
+#   2.13, one without a dimension becomes a constant.
 # - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
 #   as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: then only a shape changes.
