@@ -88,9 +88,13 @@ except TypeError as error:
 #    * - the frame
 #      - what to do
 #    * - ``forward``, as above
-#      - Give the computed tensor a different name. If the next call needs it (a running mean): ``copy_``, below.
+#      - Give the computed tensor a different name. For a hidden state: ``self.state``, detached between sequences. For a
+#        running mean: ``copy_``, below.
 #    * - the code that builds the model
-#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. To share a weight, see below.
+#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` or ``.to(...)`` inside of the
+#        parentheses. To share a weight, see below.
+#    * - ``layer.bias = False``
+#      - ``layer.bias = None``
 #    * - ``self.conv.weight = ...`` in ``forward``, or meta-learning
 #      - ``functional_call``, below. Under a different name, ``self.conv(x)`` would not use the tensor.
 #    * - ``forward`` of a subclass of ``nn.Linear``
@@ -184,7 +188,7 @@ layer, x = nn.Linear(3, 2), torch.ones(3)
 # your own weight; requires_grad=False keeps it fixed
 layer.weight = nn.Parameter(torch.zeros(2, 3))
 
-# new numbers in the same parameter
+# new numbers in the same parameter; if you need the old ones, clone() them before
 with torch.no_grad():
     layer.weight.copy_(torch.eye(2, 3))
 
@@ -224,6 +228,22 @@ for _kept in (False, True):
         _new = 0.9 * _mean + 0.1 * x
         _ = _mean.copy_(_new) if _kept else _new
     assert _mean.any() == _kept
+# an old value that is only a name for the parameter changes with it
+_old = _mean, _mean.clone()
+with torch.no_grad():
+    _mean.copy_(_mean + 1)
+assert torch.equal(_old[0], _mean) and torch.allclose(_old[1], _mean - 1)
+# the result of .to() is no parameter
+_moved = nn.Parameter(torch.zeros(2, 3)).to(torch.float64)
+assert not isinstance(_moved, nn.Parameter)
+assert "DoubleTensor" in _says(nn.Linear(3, 2), "weight", _moved)
+assert _says(nn.Linear(3, 2), "weight", nn.Parameter(_moved.detach())) is None
+assert "'bool' as parameter 'bias'" in _says(nn.Linear(3, 2), "bias", False)
+assert _says(nn.Linear(3, 2), "bias", None) is None
+# other things than parameters
+_module = nn.Sequential(nn.ReLU())
+assert "as child module '0'" in _says(_module, "0", torch.relu)
+assert "as buffer 'running_mean'" in _says(nn.BatchNorm1d(3), "running_mean", 0.0)
 # a transposed weight: nn.Parameter makes a second parameter
 _tied = nn.Linear(3, 2, bias=False)
 assert _says(nn.Linear(2, 3), "weight", _tied.weight.t()) == raised[0]
@@ -285,6 +305,8 @@ assert raised == [
 # %%
 # With a parameter it is *cannot assign parameters before Module.__init__() call*. ``object has no attribute '_modules'`` or
 # *'_parameters'* often has the same cause.
+#
+# **as child module 'fc'**: assign a module, such as ``nn.ReLU()`` in place of ``F.relu``. **as buffer**: assign a tensor.
 #
 # **An attribute is not there:**
 

@@ -31,6 +31,11 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
 import torch
 
 # sphinx_gallery_start_ignore
+# isort: split
+import contextlib
+import io
+import logging
+
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -87,13 +92,44 @@ def _skip(x, draw):
 
 
 assert "Data-dependent branching" in _compiled(lambda x: _skip(x, torch.rand(())), _one)
-for _way in (_skip, lambda x, draw: torch.where(draw < 0.5, _layer(x), x)):
+for _way in (
+    _skip,
+    lambda x, draw: torch.where(draw < 0.5, _layer(x), x),
+    lambda x, draw: torch.cond(draw < 0.5, _layer, lambda x: x.clone(), (x,)),
+):
     torch._dynamo.reset()
     _layer.weight.grad = None
     _leaf = torch.ones(3, requires_grad=True)
     torch.compile(_way, backend="aot_eager")(_leaf, torch.tensor(0.9)).sum().backward()
     _slopes.append(_layer.weight.grad)
-assert _slopes[0] is None and not _slopes[1].any()  # Adam skips None, and not 0
+assert _slopes[0] is None  # Adam skips None, and not 0
+assert not _slopes[1].any() and not _slopes[2].any()
+_attend = torch.nn.functional.scaled_dot_product_attention
+_query = torch.randn(1, 4, 3)
+_said = _attend(_query, _query, _query, attn_mask=torch.ones(4, 4, dtype=torch.bool))
+assert torch.allclose(_said, _attend(_query, _query, _query))
+
+
+class _Ready(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ready", torch.tensor(False))
+        self.register_buffer("scale", torch.ones(3))
+
+    def forward(self, x):
+        if not self.ready:
+            self.scale.copy_(1 / x.std(0))
+            self.ready.fill_(True)
+        return x * self.scale
+
+
+assert "Data-dependent branching" in _compiled(_Ready(), _query[0])
+torch._dynamo.reset()
+_plain = _Ready()
+_broken = torch.compile(_Ready(), backend="aot_eager")
+for _ in range(3):
+    _query = torch.randn(4, 3)
+    assert torch.allclose(_broken(_query), _plain(_query))
 torch._dynamo.reset()
 # sphinx_gallery_end_ignore
 
@@ -111,12 +147,14 @@ torch._dynamo.reset()
 #      - ``torch.where``, below
 #    * - ``if x.isnan().any(): raise ...``
 #      - Check for NaN outside of the compiled function.
+#    * - ``if (mask == 0).any():``, to save work
+#      - Leave out the ``if``: a mask of ones changes nothing.
 #    * - ``if self.stride > 1:``, on a buffer with a number
-#      - If it stays the same, keep a Python number instead of the buffer.
+#      - Keep a Python number instead. If it changes, as in ``if not self.ready:``, leave out ``fullgraph=True``.
 #    * - ``if pos[-1] >= size:``, on positions or lengths
 #      - Pass the last position as a Python number.
-#    * - ``if torch.rand(()) < p:``, to skip a layer
-#      - Leave out ``fullgraph=True``. With ``torch.where``, Adam moves the skipped layer, too.
+#    * - ``if torch.rand(()) < p:``, ``if chosen.any():``, to skip a layer or an expert
+#      - Leave out ``fullgraph=True``. With ``torch.where`` or ``torch.cond``, Adam moves the skipped weights, too.
 #    * - a line of a library
 #      - Call it outside of the compiled function.
 #
@@ -126,8 +164,7 @@ torch._dynamo.reset()
 # ---
 # ``torch.compile`` runs your function once with tensors that have a shape and a type but no values, and records the operations.
 # At ``if norm > 1`` it would need the value. Without ``fullgraph=True`` it ends the graph there, lets Python decide, and begins
-# another graph: a *graph break*. With ``fullgraph=True`` it raises. A condition on a shape, such as ``if x.shape[0] > 2``, is
-# no problem.
+# another graph: a *graph break*. With ``fullgraph=True`` it raises.
 #
 # How to find graph breaks
 # ------------------------
@@ -160,24 +197,6 @@ def _in_a_loop(x):
 
 
 assert torch._dynamo.explain(_in_a_loop)(torch.ones(4)).graph_count == 0
-
-
-def _by_shape(x):
-    return x * 2 if x.shape[0] > 2 else -x
-
-
-_graphs = []
-
-
-def _keep(module, inputs):
-    _graphs.append(module)
-    return module
-
-
-_compiled = torch.compile(_by_shape, fullgraph=True, dynamic=True, backend=_keep)
-for _n in (4, 5, 6, 2):
-    assert torch.equal(_compiled(torch.ones(_n)), _by_shape(torch.ones(_n)))
-assert len(_graphs) == 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -332,7 +351,8 @@ assert _slopes[1] != 32 or not torch.__version__.startswith("2.13.")
 #
 # Other messages with the same cause
 # ----------------------------------
-# **item(), bool() or float() in the condition.** Leave the call out, and use ``torch.where`` as above:
+# **item(), bool() or float() in the condition**, and in ``torch.export`` a plain ``if``. Leave the call out, and use
+# ``torch.where`` as above:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -365,9 +385,46 @@ for _read in (
         raised.append(str(error))
 assert len(raised) == 4
 assert all("Could not guard on data-dependent expression" in text for text in raised)
+
+
+class _If(torch.nn.Module):
+    def forward(self, x):
+        return x / x.norm() if x.norm() > 1 else x
+
+
+def _checked(x, check=True):
+    chosen = x[x > 0]
+    if check:
+        torch._check(chosen.shape[0] != 0)
+    if chosen.shape[0] == 0:
+        return x.sum()
+    return chosen.sum()
+
+
+_calls = (
+    lambda: torch.export.export(_If(), (torch.ones(4),), strict=False),
+    lambda: torch.compile(_checked, fullgraph=True, backend="eager")(_one, False),
+    lambda: torch.compile(_checked, fullgraph=True, backend="eager")(_one),
+    lambda: torch.compile(_checked, fullgraph=True, backend="eager")(-_one),
+)
+_said = []
+logging.disable(logging.WARNING)  # torch.export logs and prints its graph
+for _call in _calls:
+    torch._dynamo.reset()
+    with contextlib.redirect_stderr(io.StringIO()):
+        try:
+            _said.append(_call())
+        except Exception as error:
+            _said.append(str(error))
+logging.disable(logging.NOTSET)
+assert all("guard on data-dependent expression" in text for text in _said[:2])
+assert _said[2] == 3 and "Runtime assertion failed" in _said[3]
 # sphinx_gallery_end_ignore
 
 # %%
+# If it speaks of a size, as of ``x[mask]``, and you know that the size is not 0, say so first:
+# ``torch._check(size != 0)``. It raises in a call where this is false.
+#
 # **print in the function.** Return the value, and print it outside of the compiled function:
 
 # sphinx_gallery_start_ignore
@@ -395,7 +452,6 @@ assert len(raised) == 1 and "builtin operator `print`" in raised[0]
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: what a recorded graph fixes, and what autograd's graph does not.
 # - :ref:`sphx_glr_gallery_errors_nan_in_backward.py`, for the NaN of ``torch.where``.
 # - :ref:`sphx_glr_gallery_errors_not_a_single_element.py`: an ``if`` on a tensor with several elements.
 # - In PyTorch's reference: `graph breaks

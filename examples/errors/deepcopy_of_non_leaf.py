@@ -94,6 +94,7 @@ assert not _copies(_Built(True)) and _copies(_Built(False))
 # - **After the first batch:** ``forward`` or a hook keeps an output of a layer.
 # - **Before any batch,** often in ``AveragedModel`` or ``ModelEMA``: a weight was computed in ``__init__``, by
 #   ``nn.utils.weight_norm`` or by pruning. Or ``__init__`` runs a batch through the model: put ``torch.no_grad()`` around that.
+# - **In forward, under nn.DataParallel:** the weights of a replica are computed. Copy ``model.module`` outside of ``forward``.
 #
 # Why
 # ---
@@ -111,29 +112,34 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks at attributes and buffers of each module, and into lists, tuples and dictionaries. It does not look into hooks or
-# other objects:
+# This looks into modules, hooks and other objects, as well as lists, tuples and dictionaries:
 
 
-def computed(value, name):
-    if isinstance(value, torch.Tensor) and not value.is_leaf:
-        yield name
+import types
+
+
+def computed(value, name, seen=None):
+    seen = set() if seen is None else seen
+    parts = {}
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        if not value.is_leaf:
+            yield name
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from computed(item, f"{name}[{key!r}]")
+        parts = {f"{name}[{key!r}]": item for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
-        for i, item in enumerate(value):
-            yield from computed(item, f"{name}[{i}]")
+        parts = {f"{name}[{i}]": item for i, item in enumerate(value)}
+    elif isinstance(value, types.MethodType):
+        parts = {f"{name}.__self__": value.__self__}
+    elif hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
+        parts = {f"{name}.{key}": item for key, item in vars(value).items()}
+    for part, item in parts.items():
+        yield from computed(item, part, seen)
 
 
-def computed_tensors(model):
-    for name, module in model.named_modules():
-        for attribute, value in {**vars(module), **module._buffers}.items():
-            if attribute not in ("_parameters", "_buffers", "_modules"):
-                yield from computed(value, f"{name}.{attribute}".lstrip("."))
-
-
-print(list(computed_tensors(model)))
+print(list(computed(model, "model")))
 
 
 # sphinx_gallery_start_ignore
@@ -166,21 +172,48 @@ _hooked = nn.Linear(3, 2)
 _hook = _Hook()
 _hooked.register_forward_hook(_hook)
 _hooked(x)
-assert not _copies(_hooked) and not list(computed_tensors(_hooked))
+assert not _copies(_hooked) and next(computed(_hooked, "m")).endswith("].output")
 _hook.output = None
-assert _copies(_hooked)
+assert _copies(_hooked) and not list(computed(_hooked, "m"))
 _names = {
-    "attribute": "0.last",
-    "list": "0.seen[0]",
-    "dict": "0.cache['a'][0]",
-    "buffer": "0.state",
+    "attribute": "last",
+    "list": "seen[0]",
+    "dict": "cache['a'][0]",
+    "buffer": "_buffers['state']",
 }
-assert list(computed_tensors(model)) == ["features"]
+assert list(computed(model, "model")) == ["model.features"]
 for _keep, _name in _names.items():
     _model = nn.Sequential(_Keeper(_keep))
-    assert _copies(_model) and not list(computed_tensors(_model))
+    assert _copies(_model) and not list(computed(_model, "_model"))
     _model(x)
-    assert not _copies(_model) and list(computed_tensors(_model)) == [_name]
+    (_path,) = computed(_model, "_model")
+    assert not _copies(_model) and _path == f"_model._modules['0'].{_name}"
+    assert eval(_path).grad_fn is not None
+
+
+class _Method(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.kept = nn.Linear(3, 2), []
+        self.layer.register_forward_hook(self.keep)
+
+    def keep(self, module, inputs, output):
+        self.kept.append(output)
+
+
+class _Agent:
+    def __init__(self):
+        self.policy, self.itself = nn.Linear(3, 2), self
+        self.optimizer = torch.optim.Adam(self.policy.parameters())
+        self.past = [torch.distributions.Categorical(logits=self.policy(x))]
+
+
+_method = _Method()
+_method.layer(x)
+assert not _copies(_method) and len([*computed(_method.layer, "m")]) == 1
+assert not _copies(_agent := _Agent()) and [*computed(_agent, "agent")] == [
+    "agent.past[0].logits"
+]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -252,7 +285,7 @@ assert not torch.allclose(_twin(x), _next)
 
 # %%
 # For the ``weight`` of a layer under ``nn.utils.weight_norm``, ``nn.utils.spectral_norm`` or ``nn.utils.prune`` do so before
-# each copy. The next forward computes it again:
+# each copy. The next forward computes it again. ``weight_norm`` of ``nn.utils.parametrizations`` can be copied as it is.
 
 from torch.nn.utils import prune
 
@@ -284,6 +317,9 @@ for _layer in _old:
     _out = _layer(x)
     (_out[0] if isinstance(_out, tuple) else _out).sum().backward()
     assert all(p.grad is not None for p in _layer.parameters())
+_new = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
+_new(x)
+assert _copies(_new)
 # sphinx_gallery_end_ignore
 
 # %%

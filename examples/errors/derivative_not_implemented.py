@@ -6,8 +6,8 @@ derivative for aten::_scaled_dot_product_flash_attention_for_cpu_backward is not
    ! single: double backward of attention, gradient penalty of a transformer
    ! single: the derivative for '_cdist_backward' is not implemented
    ! single: torch.compile with aot_autograd does not currently support double backward
-   ! single: second derivative of scaled_dot_product_attention
    ! single: FlexAttention does not support backward on CPU
+   ! single: The function is not differentiable with respect to argument 'weight'
 
 .. in-short::
 
@@ -33,6 +33,10 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import functools
+
+import torch.utils.checkpoint
+
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 torch.manual_seed(0)
 raised = []
@@ -83,7 +87,7 @@ for _name, _options in (
 # sphinx_gallery_end_ignore
 
 # %%
-# The traceback ends in ``backward()`` or ``torch.autograd.grad``. The word before *backward* names the operation:
+# The word before *backward* names the operation:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -97,8 +101,14 @@ for _name, _options in (
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``
 #      - Update: in PyTorch 2.13 it has a second derivative.
+#    * - ``linear``, ``mps_...`` on a Mac
+#      - Update, or run the model on the CPU.
 #    * - ``_cdist``
 #      - Build the distance from simple operations, as below.
+#    * - ``hardsigmoid``
+#      - ``F.relu6(x + 3) / 6``
+#    * - ``angle``, ``to_dense``, ``linalg_lstsq`` without *backward*
+#      - Update.
 #
 # Why
 # ---
@@ -159,7 +169,8 @@ assert _math[-1] / _math[-2] > 3 and 1.9 < _fast[-1] / _fast[-2] < 2.1
 # %%
 # The fix
 # -------
-# Put ``sdpa_kernel`` around the *forward* pass of what you differentiate twice.
+# Put ``sdpa_kernel`` around the *forward* pass of what you differentiate twice. With ``checkpoint``, put it inside of the
+# function that is computed again.
 
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -183,6 +194,21 @@ attention.zero_grad()
 _penalty(need_weights=True).backward()
 assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
 assert _reference.norm() > 0
+_checkpoint = functools.partial(torch.utils.checkpoint.checkpoint, use_reentrant=False)
+
+
+def _plain(y):
+    with sdpa_kernel(SDPBackend.MATH):
+        return attention(y, y, y, need_weights=False)[0]
+
+
+(_slope,) = torch.autograd.grad(_checkpoint(_plain, x).sum(), x, create_graph=True)
+attention.zero_grad()
+_slope.square().mean().backward()
+assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
+with sdpa_kernel(SDPBackend.MATH):
+    _score = _checkpoint(lambda y: attention(y, y, y, need_weights=False)[0], x)
+assert "different metadata" in _says(_score.sum().backward)
 _late = _penalty(need_weights=False)
 with sdpa_kernel(SDPBackend.MATH):
     assert _says(_late.backward) == raised[0]
@@ -200,8 +226,7 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 # %%
 # Other messages of this kind
 # ---------------------------
-# **the derivative for ... is not implemented.** Here a loss contains the forces between points, which are a gradient. This
-# raises up to PyTorch 2.13:
+# **the derivative for ... is not implemented.** A loss of forces raises it up to PyTorch 2.13:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -285,17 +310,63 @@ assert raised == ["derivative for aten::bincount is not implemented"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Here ``index_add`` computes the same:
+# Here ``index_add`` computes the same. ``heaviside``, ``floor_divide`` and ``//`` have steps, so their slope is 0: give them
+# ``x.detach()``. A spiking network can use the slope of ``soft = torch.sigmoid(x)`` instead: ``soft + ((x > 0).float() -
+# soft).detach()``.
 
 torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
+# **is not differentiable with respect to argument 'weight'**, or ``'target'``: pass ``weight.detach()``. If the class weights
+# learn, take ``reduction="none"``, and ``(losses * weight[labels]).sum() / weight[labels].sum()``.
+#
 # **FlexAttention does not support backward on CPU.** The forward pass raises it, if an argument requires grad:
 
 # sphinx_gallery_start_ignore
 _counted = torch.zeros(3).index_add(0, index, weights)
 assert torch.allclose(_counted, torch.bincount(index, weights.detach()))
+_steps = torch.tensor([2.5, 7.0], requires_grad=True)
+for _name, _step in (
+    ("heaviside", lambda y: torch.heaviside(y, torch.tensor(0.0))),
+    ("floor_divide", lambda y: y // 2),
+):
+    _told = _says(_step(_steps).sum().backward)
+    assert _told == f"derivative for aten::{_name} is not implemented"
+(_rest,) = torch.autograd.grad((_steps - 2 * (_steps.detach() // 2)).sum(), _steps)
+assert torch.equal(_rest, torch.autograd.grad((_steps % 2).sum(), _steps)[0])
+_hard = torch.linspace(-4, 4, 17, requires_grad=True)
+_soft = torch.sigmoid(_hard)
+_spike = _soft + ((_hard > 0).float() - _soft).detach()
+assert torch.allclose(_spike, torch.heaviside(_hard.detach(), torch.tensor(0.0)))
+_slope = torch.autograd.grad(_spike.sum(), _hard)[0]
+assert torch.allclose(_slope, (_soft * (1 - _soft)).detach())
+_six = nn.functional.relu6(_hard + 3) / 6
+assert torch.allclose(_six, nn.functional.hardsigmoid(_hard))
+_slopes = torch.autograd.grad(_six.sum(), _hard, create_graph=True)[0]
+assert _says(_slopes.sum().backward) is None
+_slopes = torch.autograd.grad(
+    nn.functional.hardsigmoid(_hard).sum(), _hard, create_graph=True
+)[0]
+assert "aten::hardsigmoid_backward" in _says(_slopes.sum().backward)
+# an update is enough for these
+for _name, _used in (
+    ("angle", lambda y: torch.view_as_complex(y).angle()),
+    ("to_dense", lambda y: y.to_sparse().to_dense()),
+    ("linalg_lstsq", lambda y: torch.linalg.lstsq(y, torch.ones(4, 1)).solution),
+):
+    _table = torch.rand(4, 2, requires_grad=True)
+    assert _says(_used(_table).sum().backward) is None and _table.grad.any()
+# class weights that learn
+_logits, _labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 2])
+_classes = torch.rand(3, requires_grad=True)
+_loss = nn.functional.cross_entropy
+_told = _says(lambda: _loss(_logits, _labels, weight=_classes))
+assert "is not differentiable with respect to argument 'weight'" in _told
+_each, _own = _loss(_logits, _labels, reduction="none"), _classes[_labels]
+_mean = (_each * _own).sum() / _own.sum()
+assert torch.allclose(_mean, _loss(_logits, _labels, weight=_classes.detach()))
+assert torch.autograd.grad(_mean, _classes)[0].all()
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -425,9 +496,6 @@ assert torch.allclose(_net[0].weight.grad, _expected, atol=1e-6)
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_cudnn_rnn_double_backward.py`: the same for an LSTM, GRU or RNN on a GPU.
-# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
 # - :ref:`sphx_glr_gallery_functions_double_backward.py`, for your own Function.
 # - In PyTorch's reference: `sdpa_kernel
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html>`__. In its issues: `the same message
-#   on a GPU <https://github.com/pytorch/pytorch/issues/116350>`__.
+#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.attention.sdpa_kernel.html>`__.

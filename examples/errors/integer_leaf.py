@@ -7,6 +7,7 @@ Only Tensors of floating point and complex dtype can require gradients
    ! single: requires_grad=True on integers
    ! single: loading an int8 or int4 model fails in nn.Parameter
    ! single: Cannot flatten integer dtype tensors
+   ! single: data set to a tensor that requires gradients must be floating point
 
 .. in-short::
 
@@ -64,6 +65,21 @@ _max = torch.ones(2, 2, requires_grad=True).max(1).indices
 for _tensor in (_integers, _integers > 1, _integers.to(torch.int8), _max):
     assert _said(_tensor.requires_grad_) == _method
 assert _said(lambda: torch.func.grad(lambda z: (z * 1.0).sum())(_integers)) == _method
+assert (
+    _said(lambda: torch.autograd.functional.jacobian(torch.square, _integers))
+    == _method
+)
+assert _said(lambda: torch.full((2,), 1, requires_grad=True)) == message
+_norm = nn.BatchNorm1d(2)
+assert (
+    _said(lambda: [v.requires_grad_() for v in _norm.state_dict().values()]) == _method
+)
+assert not _said(
+    lambda: [p.clone().requires_grad_() for _, p in _norm.named_parameters()]
+)
+assert _said(
+    lambda: setattr(nn.Parameter(torch.ones(2)), "data", _integers)
+).startswith("data set to a tensor that requires gradients must be floating point")
 assert _said(lambda: setattr(_integers, "requires_grad", True)) == message.replace(
     "O", "o", 1
 )
@@ -71,14 +87,15 @@ assert not _said(lambda: _integers.requires_grad_(False))
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``dtype``: print ``tensor.dtype``. ``torch.tensor([1, 2])``, ``torch.arange(3)`` and ``torch.randint`` make integers, and so
-#   does the second result of ``max``.
-# - The method ``requires_grad_()`` and ``torch.func.grad`` say *only Tensors of floating point dtype can require gradients*.
+# - ``dtype``: print ``tensor.dtype``. ``torch.tensor([1, 2])``, ``torch.arange(3)`` and ``torch.full((2,), 1)`` make integers,
+#   and so does the second result of ``max``. Images are often ``uint8``.
+# - ``requires_grad_()``, ``torch.func.grad`` and ``jacobian`` say *only Tensors of floating point dtype can require gradients*.
+# - **state_dict()** also has the integers of batch norm. For weights to be learned, use ``named_parameters()``.
 #
 # Why
 # ---
 # A derivative says what a small change does, and an integer has no small changes. When ``x`` grows, ``x.long()``
-# gives the same integer for a while, and then jumps. So its slope is 0, or does not exist.
+# gives the same integer for a while, and then jumps.
 
 import matplotlib.pyplot as plt
 
@@ -119,7 +136,8 @@ assert torch.equal(w.grad, x) and torch.equal(a.grad, x) and torch.equal(b.grad,
 
 # %%
 # **Indices and labels** need no gradient. It belongs to what they select: here to rows 0 and 2 of a table. If you want to know
-# how much each word of an input counts, take the gradient of the selected rows.
+# how much each word of an input counts, take the gradient of the selected rows. In Transformers, pass them as
+# ``inputs_embeds``.
 
 from torch import nn
 
@@ -142,9 +160,9 @@ assert torch.equal(_frozen.grad, rows.grad)
 
 # %%
 # **Integer weights of a quantized layer.** In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a
-# buffer. For QLoRA with FSDP, which also says *Cannot flatten integer dtype tensors*, set ``bnb_4bit_quant_storage`` to
-# ``torch.bfloat16`` (`accelerate#2813 <https://github.com/huggingface/accelerate/issues/2813>`__). In another library, try a
-# newer version.
+# buffer. For QLoRA with FSDP, which also says *Cannot flatten integer dtype tensors*, set ``bnb_4bit_quant_storage`` to the
+# dtype of the other weights, such as ``torch.bfloat16`` (`accelerate#2813
+# <https://github.com/huggingface/accelerate/issues/2813>`__). In another library, try a newer version.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)
@@ -160,8 +178,8 @@ assert _said(layer.requires_grad_) == _method
 # sphinx_gallery_end_ignore
 
 # %%
-# Such a ``layer`` cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises, because it sets the flag on the integers
-# too. Set it only on the parameters that you train.
+# Such a ``layer`` cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises. Set the flag only on the parameters that
+# you train.
 #
 # What not to do
 # --------------
@@ -178,7 +196,8 @@ assert scores.grad is None and guess.grad == -2
 # sphinx_gallery_end_ignore
 
 # %%
-# Use the scores themselves instead: in a loss such as ``cross_entropy``, or in the mean of the choices weighted by ``softmax``.
+# Use the scores themselves instead: in a loss such as ``cross_entropy``, in ``log_prob`` of a sampled action, or in the mean of
+# the choices weighted by ``softmax``.
 
 choices = torch.tensor([0.0, 1.0, 2.0])
 guess = (scores.softmax(-1) * choices).sum(-1)
@@ -196,7 +215,6 @@ assert _batch.grad[0].all() and not _batch.grad[1:].any()
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: a gradient that passes a rounding step.
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: which tensors can be leaves.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`: the error if an integer stands between the weights and the loss.
 # - In PyTorch's reference: `torch.Tensor.requires_grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad.html>`__.

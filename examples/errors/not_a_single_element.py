@@ -66,7 +66,7 @@ assert torch.ones(0).mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``3 elements`` is often the batch size. With ``0 elements`` the tensor is empty, and its mean is ``nan``.
+# ``3 elements`` is often the batch size. With ``0 elements`` the tensor is empty: ``nonzero()`` found nothing, for example.
 #
 # Python's own conversions say it differently:
 
@@ -95,6 +95,12 @@ for _call in (int, math.sqrt):
     assert says(lambda call=_call: call(losses)) == _float
 for _call in (range, lambda x: losses[:x]):
     assert says(lambda call=_call: call(classes)) == _index
+assert says(lambda: torch.tensor([classes, classes])) == _index
+assert says(lambda: names[torch.tensor(3) / 2]) == _index
+assert names[torch.tensor(3) // 2] == names[int(torch.tensor(1.5))] == "dog"
+assert says(lambda: (classes > 5).nonzero().item()) == (
+    "RuntimeError: a Tensor with 0 elements cannot be converted to Scalar"
+)
 for _shape in ((3,), (1,), (1, 1)):
     assert says(lambda s=_shape: f"{torch.ones(s):.2f}").startswith(
         "TypeError: unsupported format string passed to Tensor.__format__"
@@ -104,13 +110,13 @@ assert f"{losses.mean():.2f}" == "0.77"
 
 # %%
 # - ``only one element tensors``: ``float()``, ``int()``, ``math.sqrt``, and ``torch.tensor`` of a list of tensors.
-# - ``to an index``: the place in a list, ``range`` or a slice.
-# - ``unsupported format string``: a tensor with a dimension, even with one element, and a format such as ``.2f``.
+# - ``to an index``: ``torch.tensor`` of a list of integer tensors, the place in a list, ``range`` or a slice. A single float
+#   says this too: write ``i // 2`` or ``int(i)``.
+# - ``unsupported format string``: ``.2f`` of a tensor with a dimension, even with one element.
 #
 # Why
 # ---
-# A tensor of three losses is three numbers, and Python wants one: the sum, the mean or the first? PyTorch does not guess. With
-# one sample, ``.item()`` works.
+# A tensor of three losses is three numbers, and Python wants one: the sum, the mean or the first?
 
 import matplotlib.pyplot as plt
 
@@ -161,6 +167,7 @@ assert not torch.isclose((_each * _mask).mean(), _mean)
 correct = (classes == labels).sum().item()  # both have the shape (batch,)
 print(correct, "of", len(labels))
 print([names[i] for i in classes])  # one name for each sample
+print([i for i, keep in zip(range(3), losses > 1, strict=True) if keep])  # with a mask
 print(tuple(torch.stack([losses, losses]).shape))  # for tensors of one shape
 print(losses.tolist())  # all numbers
 
@@ -168,6 +175,14 @@ print(losses.tolist())  # all numbers
 assert correct == 2
 assert says(lambda: (classes == labels).item()) == f"RuntimeError: {message}"
 assert [names[i] for i in classes] == ["cat", "cat", "cat"]
+_mask = losses > 1
+assert says(lambda: range(3)[_mask]) == _index and _mask.tolist() == [
+    False,
+    False,
+    True,
+]
+assert [i for i, keep in zip(range(3), _mask, strict=True) if keep] == [2]
+assert [range(3)[i] for i in _mask] == [0, 0, 1]  # not this: True is the place 1
 assert torch.stack([losses, losses]).shape == (2, 3)
 _kept = torch.ones(2, requires_grad=True) * 2
 assert torch.stack([_kept, _kept]).requires_grad
@@ -176,6 +191,8 @@ assert torch.stack([part.mean() for part in _gpus]).mean() != torch.cat(_gpus).m
 # sphinx_gallery_end_ignore
 
 # %%
+# For tensors of different lengths, see :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`.
+#
 # **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU. Use ``loss.mean()`` if all GPUs
 # get the same number of samples.
 #
@@ -205,6 +222,9 @@ _values = [prediction, target]
 _outputs, _targets = torch.ones(4, 2), torch.ones(4, 2)
 for _call in (
     lambda: torch.nn.MSELoss(_outputs, _targets),
+    lambda: F.mse_loss(_outputs, _targets, _outputs),
+    lambda: target in [2, 3],
+    lambda: target > 1 or target < 0,
     lambda: target in _values,
     lambda: _values.index(target),
     lambda: max(prediction, target),
@@ -217,6 +237,7 @@ for _new, _is, _equal in ((target, True, True), (target.clone(), False, True)):
     assert any(t is _new for t in _values) == _is
     assert any(torch.equal(t, _new) for t in _values) == _equal
 assert torch.nn.MSELoss()(_outputs, _targets) == 0
+assert torch.isin(target, torch.tensor([2, 3])).tolist() == [False, True, False]
 assert torch.equal(torch.maximum(prediction, target), target)
 assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 # sphinx_gallery_end_ignore
@@ -231,7 +252,9 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - the line
 #      - write
 #    * - ``nn.MSELoss(outputs, targets)``: tensors for a class
-#      - ``nn.MSELoss()(outputs, targets)``: make it first, then call it
+#      - ``nn.MSELoss()(outputs, targets)``
+#    * - ``F.mse_loss(a, b, weights)``
+#      - ``(F.mse_loss(a, b, reduction="none") * weights).mean()``, all of one shape; a mask as above
 #    * - ``if a == b: correct += 1``
 #      - ``correct += (a == b).sum().item()``
 #    * - ``if a == b:``
@@ -241,13 +264,15 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - ``if x > 0:`` for a choice for each element
 #      - ``torch.where(x > 0, x, 0)``; with a root or a logarithm, see :ref:`sphx_glr_gallery_errors_nan_in_backward.py`
 #    * - ``0 < x < 5``, ``0 < x and x < 5``
-#      - ``(0 < x) & (x < 5)``
+#      - ``(0 < x) & (x < 5)``; for ``or``, write ``|``
 #    * - ``max(x, 0)``, ``max(a, b)``
 #      - ``x.clamp(min=0)``, ``torch.maximum(a, b)``
+#    * - ``x in [2, 3]``
+#      - ``torch.isin(x, torch.tensor([2, 3], device=x.device))``
 #    * - ``x in tensors``
 #      - ``any(t is x for t in tensors)``; for equal numbers ``any(torch.equal(t, x) for t in tensors)``
 #    * - ``if score > best:``
-#      - Print ``score``. If it has one number for each class or sample, take the mean.
+#      - If ``score`` has one number for each class or sample, take the mean.
 
 print("same shape, all equal:", torch.equal(prediction, target))
 print("any equal:            ", (prediction == target).any().item())
@@ -256,7 +281,6 @@ print("between 1 and 4:      ", ((target > 1) & (target < 4)).tolist())
 
 # sphinx_gallery_start_ignore
 assert not torch.equal(prediction, target)
-assert bool((prediction == target).sum())  # as the last sentence says
 assert ((target > 1) & (target < 4)).tolist() == [False, True, False]
 assert "no values is ambiguous" in says(lambda: bool(torch.ones(0)))
 assert says(lambda: exec("if p == 2: pass", {"p": prediction})) == _said
@@ -271,8 +295,6 @@ assert (_ones == _ones[0]).all() and not torch.equal(_ones, _ones[0])  # shapes
 # sphinx_gallery_end_ignore
 
 # %%
-# ``if (a == b).sum():`` asks whether *at least one* element is equal.
-#
 # iteration over a 0-d tensor
 # ---------------------------
 # The opposite: a tensor with one number and no dimension. ``squeeze()`` of a batch of one makes it:
@@ -310,6 +332,7 @@ assert says(lambda: _repackage(torch.ones(1, 2))) == (
 # %%
 # - **squeeze()**: leave it out. For ``(batch, 1)``, name the dimension: ``squeeze(1)``.
 # - **for, sum(), any(), len(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
+# - **loss, output = f(...)**: ``f`` returns only the loss. Write ``loss = f(...)``.
 # - **repackage_hidden(h)** of old language models calls itself on each element, until none is left. Test for a tensor:
 
 
@@ -332,6 +355,4 @@ assert not any(v.requires_grad for v in repackage_hidden((_h, _h)))
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`, when ``backward`` wants a single loss.
-# - :ref:`sphx_glr_gallery_graphs_dynamic_graphs.py`: ``if`` and loops in a forward pass.
-# - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__ and
-#   `torch.where <https://docs.pytorch.org/docs/stable/generated/torch.where.html>`__.
+# - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__.

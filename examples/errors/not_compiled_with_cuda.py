@@ -5,8 +5,9 @@ Torch not compiled with CUDA enabled
 .. index::
    ! single: Attempting to deserialize object on a CUDA device
    ! single: torch.cuda.is_available() is False although there is a GPU
+   ! single: module 'torch._C' has no attribute '_cuda_setDevice'
+   ! single: pickle.load or joblib.load of tensors of a GPU
    ! single: Found no NVIDIA driver on your system
-   ! single: loading a checkpoint of a GPU on a computer without one
    ! single: map_location for a model that was saved on a GPU
    ! single: with CUDA capability sm_120 is not compatible with the current PyTorch installation
    ! single: no kernel image is available for execution on the device
@@ -75,6 +76,14 @@ def _message_of(call, *args, **kwargs):
 assert _message_of(torch.ones, 2, device="cuda") == message
 assert _message_of(torch.ones(2).cuda) == message
 assert _message_of(torch.cuda.current_device) == message
+with contextlib.ExitStack() as _stack:  # set_device() looks up a function of CUDA
+    _set = torch._C.__dict__.get("_cuda_setDevice")
+    if _set is not None:
+        del torch._C._cuda_setDevice
+        _stack.callback(setattr, torch._C, "_cuda_setDevice", _set)
+    assert _message_of(torch.cuda.set_device, 0) == (
+        "module 'torch._C' has no attribute '_cuda_setDevice'"
+    )
 # sphinx_gallery_end_ignore
 
 # %%
@@ -87,7 +96,7 @@ assert _message_of(torch.cuda.current_device) == message
 #    * - the message
 #      - your build
 #      - what to do
-#    * - ``Torch not compiled with CUDA enabled``
+#    * - ``Torch not compiled with CUDA enabled``, ``module 'torch._C' has no attribute '_cuda_setDevice'``
 #      - without CUDA
 #      - Install the build for CUDA, or choose the device as below.
 #    * - ``Found no NVIDIA driver on your system``
@@ -103,7 +112,7 @@ assert _message_of(torch.cuda.current_device) == message
 #
 # Why
 # ---
-# To use an NVIDIA GPU, you need the GPU with its driver *and* a build of PyTorch for CUDA.
+# An NVIDIA GPU needs its driver *and* a build of PyTorch for CUDA.
 #
 # .. how-measured:: The function draw_questions() draws the two questions and their answers.
 
@@ -149,11 +158,14 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"``.
+# ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"``. For an AMD GPU,
+# install the build for ROCm; its device is ``"cuda"``.
 #
 # The fix
 # -------
-# Choose the device once, where the program begins, and use it everywhere. Replace ``.cuda()`` by ``.to(device)``.
+# Choose the device once and use it everywhere. Replace ``.cuda()`` by ``.to(device)``, and ``torch.cuda.FloatTensor(data)`` by
+# ``torch.tensor(data, dtype=torch.float32, device=device)``. Call ``torch.cuda.set_device`` only if
+# ``torch.cuda.is_available()``. A library often has an option such as ``--device cpu``.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
@@ -202,8 +214,27 @@ file.seek(0)
 model.load_state_dict(torch.load(file, map_location=device))
 print(model.weight.device)
 
+# %%
+# ``load_from_checkpoint`` of Lightning takes ``map_location`` too. For ``pickle`` and ``joblib``, replace what they call:
+
+import pickle
+
+
+def load_on_cpu(data):
+    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=False)
+
+
+pickled = pickle.dumps(model)
+with mock.patch("torch.storage._load_from_bytes", load_on_cpu):
+    print(pickle.loads(pickled))
+
 # sphinx_gallery_start_ignore
 assert model.weight.device.type == device == "cpu"
+with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:0"):
+    pickled = pickle.dumps(model)
+assert _message_of(pickle.loads, pickled) == raised[0]
+with mock.patch("torch.storage._load_from_bytes", load_on_cpu):
+    assert torch.equal(pickle.loads(pickled).weight, model.weight)
 _second = io.BytesIO()
 with mock.patch("torch.serialization.location_tag", lambda storage: "cuda:1"):
     torch.save(torch.ones(2), _second)
@@ -231,7 +262,7 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 # sphinx_gallery_end_ignore
 
 # %%
-# The fix is the same for *Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1*.
+# The fix is the same for *on CUDA device 1 but torch.cuda.device_count() is 1*.
 #
 # no kernel image is available for execution on the device
 # --------------------------------------------------------
@@ -282,15 +313,15 @@ assert any(
 # sphinx_gallery_end_ignore
 
 # %%
-# This site is built without a GPU: hidden code answers as an RTX 5090 and a build for CUDA 12.6 would. There, the next line
-# that computes on the GPU raises:
+# Hidden code imitates an RTX 5090 and a build for CUDA 12.6. There, the next line that computes raises:
 #
 # .. quoted-message:: https://github.com/pytorch/pytorch/issues/167244
 #
 #    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
-# The number after ``sm_`` is the generation. Print both sides, and install a build that has code for your GPU: a newer PyTorch
-# for a later CUDA if the GPU is new, the build for CUDA 12.6 for ``sm_50`` to ``sm_70``.
+# Print both sides, and install a build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the
+# build for CUDA 12.6 for ``sm_50`` to ``sm_70``. If yours has it already, an extension such as flash-attn was compiled for
+# other GPUs: compile it on your computer.
 
 # This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())
@@ -347,11 +378,10 @@ print(torch.__version__)
 # - **It is older than the code**, as for ``compile`` before 2.0: install a newer one, or an older version of the library.
 # - **It is newer**, as for ``_six``: update the library that the traceback names. In your own code, ``string_classes`` is
 #   ``(str, bytes)``.
-# - **There is no version**: print ``torch.__file__``. If it is your own ``torch.py``, rename it.
+# - **There is no version**: print ``torch.__file__``. If it is your own ``torch.py``, rename it. If it is
+#   ``None``, install PyTorch again.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_two_devices.py`: the next message, if one tensor is forgotten.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
-# - :ref:`sphx_glr_gallery_cuda_devices.py`: devices, and how tensors get there.
-# - In PyTorch's reference: `torch.load <https://docs.pytorch.org/docs/stable/generated/torch.load.html>`__.

@@ -88,7 +88,7 @@ assert 'use TORCH_LOGS="recompiles"' in warned[0]
 # - ``last reason``: the condition that failed. It names the value that changes.
 # - ``0/7``: the first function that was compiled, in its version 7. Both count from 0.
 #
-# To see each reason and not the last one only, set ``TORCH_LOGS=recompiles`` before you start the program. This page uses
+# To see each reason, set ``TORCH_LOGS=recompiles`` before you start the program. This page uses
 # ``backend="eager"``, which needs no compiler.
 #
 # Why
@@ -265,11 +265,13 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 # %%
 # - **A shape**, such as the image size. Leave out ``dynamic=False``. For parameters of many shapes, as in Muon, also pass
 #   ``p.detach()`` in place of ``p``.
-# - **An index**, as in ``self.k[:, pos] = x``. Pass ``pos`` as a tensor of shape ``(1,)``. One without a dimension becomes a
-#   constant.
+# - **An index**, as in ``self.k[:, pos] = x``. Pass ``pos`` as a tensor of shape ``(1,)``, and write ``x[:, None]``. In PyTorch
+#   2.13, one without a dimension becomes a constant.
 # - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
 #   as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: then only a shape changes.
+# - **A function or an object**, as in ``___check_obj_id``. Use the same one in each call. If there are few, raise the limit.
+# - **The learning rate** of a compiled ``optimizer.step``, in older versions. Write ``lr=torch.tensor(0.001)``.
 #
 # With fullgraph=True it is an error
 # ----------------------------------

@@ -16,8 +16,8 @@ you can only change requires_grad flags of leaf variables
    .. code-block:: diff
 
       - features.requires_grad = False
-      + features = features.detach()
-        loss = head(features).mean()
+      - loss = head(features).mean()
+      + loss = head(features.detach()).mean()
 
    **Not this:** ``features.detach_()``. It can break what was computed from ``features`` before.
 """
@@ -71,6 +71,19 @@ _w = nn.Parameter(torch.ones(2))
 assert _said(lambda: setattr(_w.clone(), "requires_grad", False)) == message
 for _part in (_w[0], nn.Embedding(10, 4).weight[:3]):
     assert _said(lambda p=_part: setattr(p, "requires_grad", False)) == message
+_input = torch.cat([_w, torch.ones(1)])  # requires grad, so autograd.grad takes it
+assert _said(lambda: setattr(_input, "requires_grad", True)) in message
+assert torch.autograd.grad(_input.square().sum(), _input)[0].tolist() == [2, 2, 2]
+_online = nn.Linear(3, 4)
+for _recorded in (True, False):
+    _target = nn.Linear(3, 4).requires_grad_(False)
+    with torch.set_grad_enabled(_recorded):
+        for _slow, _fast in zip(
+            _target.parameters(), _online.parameters(), strict=True
+        ):
+            _slow.mul_(0.9).add_(_fast, alpha=0.1)
+    assert _target.weight.is_leaf != _recorded
+    assert _said(lambda m=_target: m.requires_grad_(False)) == message * _recorded
 # sphinx_gallery_end_ignore
 
 # %%
@@ -88,15 +101,17 @@ for _part in (_w[0], nn.Embedding(10, 4).weight[:3]):
 #    * - ``features.requires_grad = False``
 #      - ``detach()``, as below
 #    * - ``layer.weight.requires_grad = False``
-#      - The weight is computed: see below.
+#      - The weight is computed: see below. With FSDP, set the flag before you wrap, and pass ``use_orig_params=True``.
+#    * - ``target.requires_grad_(False)``, on a model
+#      - Put ``torch.no_grad()`` around the moving average that writes its weights.
 #    * - ``embedding.weight[:3].requires_grad = False``
 #      - Freeze some rows: see :ref:`freezing <sphx_glr_gallery_modes_freezing.py>`.
 #    * - ``image.requires_grad = True`` in a loop of an attack
 #      - ``image.detach().requires_grad_()``, see below.
 #    * - ``loss.requires_grad = True``
 #      - Delete it: this loss has a graph. If others have none, see :ref:`sphx_glr_gallery_errors_no_grad_fn.py`.
-#    * - ``s.requires_grad = True``, to read ``s.grad``
-#      - ``s.retain_grad()``, before ``backward``
+#    * - ``s.requires_grad = True``
+#      - Delete it: a result requires grad already. To read ``s.grad``, call ``s.retain_grad()`` before ``backward``.
 #
 # Why
 # ---
@@ -115,12 +130,11 @@ assert features.grad_fn.name() == "AddmmBackward0"
 # %%
 # The fix
 # -------
-# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. To stop it
-# in only one of several uses, write ``head(features.detach())``.
+# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. Give it
+# only to the use that you want to stop, such as the discriminator of a GAN. ``features`` itself keeps its graph for the others.
 
 features = body(x)
-features = features.detach()
-loss = head(features).mean()
+loss = head(features.detach()).mean()
 loss.backward()
 print("body:", body.weight.grad, " head:", head.weight.grad)
 
@@ -135,8 +149,8 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# **Freeze a layer.** Its parameters are leaves. Set their flag before the forward pass. The gradient still goes through the
-# layer to the layers before it.
+# **Freeze a layer.** Set the flag of its parameters before the forward pass. The gradient still goes through the layer to the
+# layers before it.
 
 body, head = nn.Linear(3, 4), nn.Linear(4, 1)
 head.requires_grad_(False)
@@ -279,6 +293,5 @@ assert raised[0].startswith("You are attempting to call Tensor.requires_grad_()"
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: leaves, results, and what may have the flag.
 # - :ref:`sphx_glr_gallery_modes_freezing.py`: how to freeze a part of a model.
-# - :ref:`sphx_glr_gallery_errors_integer_leaf.py`: the flag on a tensor of whole numbers.
 # - In PyTorch's reference: `Tensor.requires_grad_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__.
