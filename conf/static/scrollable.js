@@ -30,7 +30,7 @@
     box.addEventListener("scroll", () => mark([box]), { passive: true });
   }
   // On a phone the cells of a wide row stand below each other (atlas.css): each says of which column it is.
-  for (const cell of document.querySelectorAll("table:not(.numbers) > colgroup:has(> col:nth-child(3)) ~ tbody td:not(:first-child, :empty)"))
-    cell.dataset.label = cell.closest("table").rows[0].cells[cell.cellIndex].textContent;
+  for (const cell of document.querySelectorAll("table:not(.numbers) > colgroup:has(> col:nth-child(3)) ~ tbody td:not(:first-child)"))
+    if (cell.textContent) cell.dataset.label = cell.closest("table").rows[0].cells[cell.cellIndex].textContent;
   document.fonts.addEventListener("loadingdone", () => mark(boxes));
 })();
