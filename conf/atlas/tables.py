@@ -27,14 +27,14 @@ def make_long_table(kind: str, label: str, heads: Sequence[str], body: str, said
 
     :param kind: the table's own class, for the widths of its columns in ``atlas.css``.
     :param label: what it is, for who cannot see it.
-    :param body: the rows as HTML; the first cell of each is a ``th``. The filter looks into the first two cells.
+    :param body: the rows as HTML; the first cell of each is a ``th``. The filter looks into the first two, or ``cells``.
     :param said: the filter's sentences: ``name``, ``count``, ``none``; with a choice of kinds of rows also ``kind`` and
         ``kinds``, and each row says in ``data-kinds`` of which it is.
     """
     head = "".join(f'<th scope="col">{text}</th>' for text in heads)
     turns = [f'<option value="{at}">{text} ↑<option value="-{at}">{text} ↓' for at, text in enumerate(heads, 1)]
     data = {"items": f".{kind} tbody tr", "groups": f".{kind}", "sort": "Sort by this column"}
-    data |= {name: said[name] for name in ("count", "none")}
+    data |= {name: said[name] for name in ("count", "none", "cells") if name in said}
     fields = f'<label>{said["name"]} <input type="search" name="name" autocomplete="off"></label>'
     if "kinds" in said:
         kinds = "".join(f'<option value="{key}">{html.escape(words)}' for key, words in said["kinds"].items())

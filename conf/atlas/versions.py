@@ -169,6 +169,7 @@ def make_version_table(known: Changes) -> nodes.raw:
         "kinds": {"": "all changes", **KINDS},
         "count": "{shown} of {all} changes",
         "none": "No change matches.",
+        "cells": "4",  # messages stand in the last two
     }
     said["kinds"] |= {version: f"new in {version}" for version in reversed(order[1:])}
     heads = ("what", "between", "before", "since")

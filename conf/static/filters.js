@@ -1,17 +1,17 @@
 // The filters above long lists and tables: by words, a kind or tags, with a count, and an address that keeps what was asked. The form
 // stands in the page and says what its entries are (conf/atlas/tables.py). Without this script it is hidden, and the page is whole.
 for (const form of document.querySelectorAll("form.filter")) {
-  const { items, groups, headOnly, count, none = count, sort: sortWords } = form.dataset;
+  const { items, groups, headOnly, count, none = count, cells = 2, sort: sortWords } = form.dataset;
   const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
   const tags = [...form.querySelectorAll("[type=checkbox]")], long = form.nextElementSibling, all = long?.nextElementSibling;
-  // An entry, and what belongs to it: of a term, all of its definition. Of a row the first two cells have its names.
+  // An entry, and what belongs to it: of a term, all of its definition. Of a row the first cells have its names.
   const partsOf = item => {
     const found = [item];
     while (item.localName === "dt" && found.at(-1).nextElementSibling?.localName === "dd") found.push(found.at(-1).nextElementSibling);
     return found;
   };
   const entries = [...document.querySelectorAll(items)].map(item => {
-    const parts = partsOf(item), told = item.cells ? [...item.cells].slice(0, 2) : headOnly === undefined ? parts : [item];
+    const parts = partsOf(item), told = item.cells ? [...item.cells].slice(0, cells) : headOnly === undefined ? parts : [item];
     const text = told.map(part => part.textContent).join(" ").toLowerCase();
     const kinds = item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [];
     return { item, parts, text, kinds, words: text.split(/\s+/) };
@@ -89,7 +89,7 @@ for (const form of document.querySelectorAll("form.filter")) {
   const compare = (a, b, turn) => {
     const [x, y] = [Number(a || NaN), Number(b || NaN)];
     if (!isNaN(x) && !isNaN(y)) return turn * (x - y);
-    return isNaN(x) - isNaN(y) || turn * a.localeCompare(b, "en", { numeric: true }); // what has no number stays last
+    return isNaN(x) - isNaN(y) || !a - !b || turn * a.localeCompare(b, "en", { numeric: true }); // what has no number, or nothing, stays last
   };
   by.onchange = sort; // on a phone, where the heads are out of sight
   function sort() {

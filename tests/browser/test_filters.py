@@ -140,8 +140,7 @@ def test_a_table_is_filtered_by_name_and_by_kind_and_the_address_keeps_it(table:
     expect(table.locator(".filter output")).to_contain_text(f"{len(names)} of ")
     table.get_by_label(NAME).fill("")
     table.get_by_label("Show").select_option("that are silently wrong somewhere")
-    names = table.locator(f"{ROWS} > th").all_text_contents()
-    assert "kron" in names and len(names) < 20
+    assert table.locator(f"{ROWS} > th").all_text_contents().index("kron") < 20
     table.get_by_label("Show").select_option("all operators")
     assert table.locator(ROWS).count() == FIRST
     table.get_by_role("button", name="Show all 539").click()
@@ -195,6 +194,7 @@ def test_a_head_sorts_its_column_and_back(table: Page) -> None:
 
 
 def test_a_search_leads_to_a_row_and_a_node_to_its_formula(opened: Callable[[str], Page]) -> None:
+    assert opened("reference/versions.html?name=inplace").locator(".versions tbody tr:visible").count() > 5
     tab = opened("search.html?q=linalg.qr")
     tab.locator(".search-results a", has_text="Operators").first.click()
     expect(tab.locator("tr#op-linalg-qr")).to_be_in_viewport()
