@@ -64,14 +64,27 @@ for _kind, _options in (
         _found.append(torch.cat([p.flatten() for p in _net.parameters()]))
     for _one in _found[1:]:
         torch.testing.assert_close(_one, _found[0], rtol=1e-9, atol=1e-12)
+_uneven = TensorDataset(torch.randn(13, 8), torch.randn(13, 1))
+_cut = torch.utils.data.Subset(_uneven, range(12))
+for _drop in (True, False):
+    _found = []
+    for _set, _size, _k in ((_cut, 8, 1), (_uneven, 2, 4)):
+        torch.manual_seed(1)
+        _net = nn.Linear(8, 1)
+        _loader = DataLoader(_set, _size, drop_last=_drop and _set is _uneven)
+        train_epoch(_net, _loader, torch.optim.SGD(_net.parameters(), lr=0.1), _k)
+        _found.append(_net.weight.detach())
+    assert torch.allclose(*_found, atol=1e-6) == _drop
 _start = nn.functional.mse_loss(torch.zeros(12, 1), targets)
 assert loss < _start
 # sphinx_gallery_end_ignore
 
 # %%
 # Both trainings reach the same loss. (:ref:`Clipping <sphx_glr_gallery_training_gradient_clipping.py>` shortens a gradient that
-# is too long. It comes once per step, as does ``scheduler.step()``.) But in pieces, each ``backward()`` frees what its piece
-# saved, before the next piece is computed:
+# is too long. It comes once per step, as does ``scheduler.step()``.) If the last piece can be smaller, use ``drop_last=True``,
+# or the weights of the exercise.
+#
+# In pieces, each ``backward()`` frees what its piece saved, before the next piece is computed:
 #
 # .. how-measured:: The code counts the numbers that a graph keeps for backward, except those of the parameters.
 
@@ -493,6 +506,7 @@ assert torch.allclose(sum(_sums) / _counted.sum(), _loss) and _sums[1] == 0
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_training_unequal_batches.py`: pieces with different numbers of tokens.
 # - :ref:`sphx_glr_gallery_training_who_calls_backward.py`: what Trainer, Accelerate and Lightning do for you.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees, and what ``retain_graph`` keeps.
 # - In PyTorch's reference: `Optimizer.zero_grad
