@@ -263,7 +263,7 @@ assert _z.grad.item() == 3 + 2j and 1j * (2 + 3j) == -3 + 2j  # complex: not v @
 # ---------------------
 # **Passing ones to silence the error.** ``gradient=torch.ones_like(y)`` gives the gradient of the *sum*. For a loss of each
 # sample, that is the gradient of the mean times the size of the batch. Where each input affects only its own result, as in
-# ``logits.exp()``, it has the derivative of each entry. For the softmax it is useless, because the results add up to 1:
+# ``logits.exp()``, ones give the derivative of each entry. For the softmax they are useless, because the results add up to 1:
 
 logits = torch.tensor([0.0, 1.0, 2.0], requires_grad=True)
 ones = torch.ones(3)
