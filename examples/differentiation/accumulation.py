@@ -11,132 +11,80 @@ Gradient accumulation and zero_grad
 """
 
 # %%
-# The weights swing and do not settle
-# -----------------------------------
-# Your training runs without an error, and the loss goes up and down. One line may be missing: ``optimizer.zero_grad()``. To see
-# what it does, take one weight and the loss :math:`w^2 / 2`, which is smallest at 0. Train once with that line, and once
-# without it:
+# The batch that you want does not fit
+# ------------------------------------
+# Your GPU has memory for two samples, and you want to train with batches of eight. So let the loader give pieces of two, call
+# ``backward()`` for each, and step after every ``k = 4`` pieces:
 
-import pandas as pd
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 
-def train(clear):
-    w = torch.tensor(1.0, requires_grad=True)
-    optimizer = torch.optim.SGD([w], lr=0.1)
-    path = []
-    for _ in range(60):
-        if clear:
+def train_epoch(model, loader, optimizer, k):
+    for i, (inputs, wanted) in enumerate(loader):
+        if i % k == 0:
             optimizer.zero_grad()
-        loss = w**2 / 2
-        loss.backward()
-        optimizer.step()
-        path.append(w.item())
-    return path
+            pieces = min(k, len(loader) - i)  # fewer can be left at the end
+        loss = nn.functional.mse_loss(model(inputs), wanted)
+        (loss / pieces).backward()
+        if (i + 1) % k == 0 or i + 1 == len(loader):
+            nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+            optimizer.step()
 
-
-paths = pd.DataFrame({"zero_grad in each step": train(True), "never": train(False)})
-ax = paths.plot(style=["-", "--"], figsize=(7, 2.3), ylim=(-1.2, 2))
-ax.set(xlabel="step", ylabel="w")
-ax.set_title("Without zero_grad, w swings around the minimum at 0")
-
-# figure: Two curves of w over 60 steps. With zero_grad in each step, w falls smoothly toward the minimum at 0. Without it,
-#   w swings between about 1 and -1, and the swings do not get smaller.
-
-# sphinx_gallery_start_ignore
-_cleared, _never = paths["zero_grad in each step"], paths["never"]
-assert abs(_cleared.iloc[-1] - 0.9**60) < 1e-6 and _cleared.is_monotonic_decreasing
-_swings = [_never.iloc[i : i + 20].abs().max() for i in (0, 20, 40)]
-assert all(0.98 < swing < 1.03 for swing in _swings) and _never.min() < -0.98
-# sphinx_gallery_end_ignore
-
-# %%
-# Without the line, each step uses the sum of all gradients so far, which drives ``w`` past the minimum.
-
-# %%
-# ``backward()`` adds
-# -------------------
-# The derivative of :math:`x^2` at 3 is 6. Three backward passes, each on a new graph:
-
-x = torch.tensor(3.0, requires_grad=True)
-
-totals = []
-for _ in range(3):
-    (x**2).backward()
-    totals.append(x.grad.item())
-
-print(totals)
-assert totals == [6, 12, 18]
-
-# %%
-# For two losses, call ``backward()`` on their sum. Two calls add up to the same gradient, but if both losses come from one
-# forward pass of a model, the second call usually raises an error.
-
-x.grad = None
-(x**2 + 5 * x).backward()
-together = x.grad.item()
-
-x.grad = None
-(x**2).backward()
-(5 * x).backward()
-
-print(f"one backward of the sum: {together}   two backwards: {x.grad.item()}")
-assert x.grad.item() == together == 11
-
-# sphinx_gallery_start_ignore
-_state = torch.random.get_rng_state()
-_net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
-for _twice in (False, True):
-    _first, _second = _net(torch.randn(5, 3)).square().mean(0)
-    try:
-        if _twice:
-            _first.backward()
-            _second.backward()
-        else:
-            (_first + _second).backward()
-        _refused = ""
-    except RuntimeError as error:
-        _refused = str(error)
-    assert ("backward through the graph a second time" in _refused) == _twice
-torch.random.set_rng_state(_state)
-# sphinx_gallery_end_ignore
-
-# %%
-# A large batch in small pieces
-# -----------------------------
-# Because gradients add up, you can compute a batch in pieces and take one step at the end. A mean over twelve samples is one
-# third of the sum of three means over four. So divide each loss by the number of pieces that ``chunk`` gives:
 
 torch.manual_seed(0)
-data = torch.randn(12, 8, dtype=torch.float64)
-targets = torch.randn(12, 1, dtype=torch.float64)
+data, targets = torch.randn(12, 8), torch.randn(12, 1)
 
-
-def gradient(model, pieces, divisor):
-    model.zero_grad()
-    for rows in torch.arange(12).chunk(pieces):
-        loss = nn.functional.mse_loss(model(data[rows]), targets[rows])
-        (loss / divisor).backward()
-    return torch.cat([p.grad.flatten() for p in model.parameters()])
-
-
-model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).double()
-large = gradient(model, pieces=1, divisor=1)
-divided = gradient(model, pieces=3, divisor=3)
-undivided = gradient(model, pieces=3, divisor=1)
-
-print("divided by 3: equal to the large batch?", torch.allclose(divided, large))
-print(f"not divided:  {undivided.norm() / large.norm():.4f} times the large batch")
+for batch_size, k in ((8, 1), (2, 4)):
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+    loader = DataLoader(TensorDataset(data, targets), batch_size=batch_size)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(5):
+        train_epoch(model, loader, optimizer, k)
+    loss = nn.functional.mse_loss(model(data), targets)
+    print(f"batch_size={batch_size}, k={k}: loss {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(divided, large, rtol=1e-10, atol=1e-12)
-assert torch.allclose(undivided, 3 * large, rtol=1e-10, atol=1e-12)
-assert torch.allclose(gradient(model, pieces=5, divisor=4), large)  # chunk gives four
+for _kind, _options in (
+    (torch.optim.SGD, {"momentum": 0.9, "weight_decay": 0.1}),
+    (torch.optim.SGD, {}),
+):
+    _found = []
+    for _size, _k in ((8, 1), (2, 4), (1, 8), (4, 2)):
+        torch.manual_seed(1)
+        _net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1)).double()
+        _loader = DataLoader(
+            TensorDataset(data.double(), targets.double()), batch_size=_size
+        )
+        _optimizer = _kind(_net.parameters(), lr=0.1, **_options)
+        for _ in range(5):
+            train_epoch(_net, _loader, _optimizer, _k)
+        _found.append(torch.cat([p.flatten() for p in _net.parameters()]))
+    for _one in _found[1:]:
+        torch.testing.assert_close(_one, _found[0], rtol=1e-9, atol=1e-12)
+_uneven = TensorDataset(torch.randn(13, 8), torch.randn(13, 1))
+_cut = torch.utils.data.Subset(_uneven, range(12))
+for _drop in (True, False):
+    _found = []
+    for _set, _size, _k in ((_cut, 8, 1), (_uneven, 2, 4)):
+        torch.manual_seed(1)
+        _net = nn.Linear(8, 1)
+        _loader = DataLoader(_set, _size, drop_last=_drop and _set is _uneven)
+        train_epoch(_net, _loader, torch.optim.SGD(_net.parameters(), lr=0.1), _k)
+        _found.append(_net.weight.detach())
+    assert torch.allclose(*_found, atol=1e-6) == _drop
+_start = nn.functional.mse_loss(torch.zeros(12, 1), targets)
+assert loss < _start
 # sphinx_gallery_end_ignore
 
 # %%
-# Each ``backward()`` frees what its piece saved, before the next piece is computed. That saves the memory:
+# Both trainings reach the same loss. (:ref:`Clipping <sphx_glr_gallery_training_gradient_clipping.py>` shortens a gradient that
+# is too long. It comes once per step, as does ``scheduler.step()``.) If the last piece can be smaller, use ``drop_last=True``,
+# or the weights of the exercise.
+#
+# In pieces, each ``backward()`` frees what its piece saved, before the next piece is computed:
 #
 # .. how-measured:: The code counts the numbers that a graph keeps for backward, except those of the parameters.
 
@@ -184,7 +132,7 @@ def plot_numbers_kept(large, pieces):
 
 
 # %%
-# How many numbers the graph keeps after each forward and each backward:
+# How many numbers the graph keeps for twelve samples, after each forward and each backward:
 
 in_one, in_pieces = count_numbers_kept(pieces=1), count_numbers_kept(pieces=3)
 
@@ -195,48 +143,72 @@ plot_numbers_kept(in_one, in_pieces)
 # sphinx_gallery_start_ignore
 assert in_one[0] == in_one[2] == 0 and in_one[1] > 0
 assert in_pieces == [0, *[in_one[1] // 3, 0] * 3] and in_one[1] % 3 == 0
+_alive, _peaks, _grads = weakref.WeakSet(), [], []
+
+
+def _pack(tensor):
+    box = Box(tensor)
+    _alive.add(box)
+    return box
+
+
+for _together in (False, True):
+    model.zero_grad()
+    _total, _peak = 0, 0
+    with torch.autograd.graph.saved_tensors_hooks(_pack, lambda box: box.tensor):
+        for _rows in torch.arange(12).chunk(3):
+            _loss = nn.functional.mse_loss(model(data[_rows]), targets[_rows]) / 3
+            _peak = max(_peak, len(_alive))
+            if _together:
+                _total = _total + _loss
+            else:
+                _loss.backward()
+        _peak = max(_peak, len(_alive))
+        if _together:
+            _total.backward()
+    _peaks.append(_peak)
+    _grads.append(model[0].weight.grad.clone())
+    assert not _alive
+assert _peaks[1] == 3 * _peaks[0] > 0
+torch.testing.assert_close(*_grads)
 # sphinx_gallery_end_ignore
 
 # %%
-# In the training loop, clear the gradients, :ref:`clip <sphx_glr_gallery_training_gradient_clipping.py>` them (shorten them if
-# they are too long) and step once for every ``k`` pieces. At the end of an epoch, fewer can be left:
+# ``backward()`` adds
+# -------------------
+# Why does this work? Here are three backward passes for :math:`x^2` at 3, where the derivative is 6:
 
-from torch.utils.data import DataLoader, TensorDataset
+x = torch.tensor(3.0, requires_grad=True)
 
-loader = DataLoader(TensorDataset(data, targets), batch_size=2)  # gives 6 pieces
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-# sphinx_gallery_start_ignore
-_at_steps = []
+totals = []
+for _ in range(3):
+    (x**2).backward()
+    totals.append(x.grad.item())
+
+print(totals)
+assert totals == [6, 12, 18]
+
+# %%
+# **backward() adds to .grad, until zero_grad() clears it.** So the pieces of a batch add up. A mean over twelve samples is one
+# third of the sum of three means over four, so divide each loss by the number of pieces:
 
 
-def _remember_step(*_):
-    rows = slice(0, 8) if not _at_steps else slice(8, 12)
-    loss = nn.functional.mse_loss(model(data[rows]), targets[rows])
-    wanted = torch.autograd.grad(loss, list(model.parameters()))
-    found = [p.grad for p in model.parameters()]
-    _at_steps.append([torch.cat([g.flatten() for g in gs]) for gs in (found, wanted)])
+def gradient(model, pieces, divisor):
+    model.zero_grad()
+    for rows in torch.arange(12).chunk(pieces):
+        loss = nn.functional.mse_loss(model(data[rows]), targets[rows])
+        (loss / divisor).backward()
+    return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
-optimizer.register_step_pre_hook(_remember_step)
-# sphinx_gallery_end_ignore
-k = 4
-
-for i, (inputs, wanted) in enumerate(loader):
-    if i % k == 0:
-        optimizer.zero_grad()
-        pieces = min(k, len(loader) - i)  # 4, then the 2 that are left
-    loss = nn.functional.mse_loss(model(inputs), wanted)
-    (loss / pieces).backward()
-    if (i + 1) % k == 0 or i + 1 == len(loader):
-        nn.utils.clip_grad_norm_(model.parameters(), max_norm=3.0)
-        optimizer.step()
-
+large = gradient(model, pieces=1, divisor=1)
+for divisor in (3, 1):
+    length = gradient(model, pieces=3, divisor=divisor).norm() / large.norm()
+    print(f"divided by {divisor}: {length:.3f} times the gradient of the large batch")
 
 # sphinx_gallery_start_ignore
-assert len(_at_steps) == 2 and pieces == 2
-for _found, _wanted in _at_steps:
-    _factor = min(1, 3 / _wanted.norm().item())
-    torch.testing.assert_close(_found, _factor * _wanted, rtol=1e-4, atol=0)
+torch.testing.assert_close(gradient(model, 3, 3), large, rtol=1e-4, atol=1e-6)
+torch.testing.assert_close(gradient(model, 3, 1), 3 * large, rtol=1e-4, atol=1e-6)
 
 
 def _clipped(each_piece):
@@ -252,7 +224,7 @@ def _clipped(each_piece):
 
 _full = gradient(model, pieces=1, divisor=1)
 _direction = torch.nn.functional.cosine_similarity
-assert _direction(_clipped(False), _full, dim=0) > 1 - 1e-9
+assert _direction(_clipped(False), _full, dim=0) > 1 - 1e-6
 assert _direction(_clipped(True), _full, dim=0) < 0.999
 for _rows in torch.arange(12).chunk(3):
     model.zero_grad()
@@ -262,19 +234,57 @@ assert _direction(_last, _full, dim=0) < 0.999
 # sphinx_gallery_end_ignore
 
 # %%
+# What if you never clear it? Below, one weight minimizes :math:`w^2 / 2`, once with ``zero_grad()`` in each step, and once
+# without it:
+
+import pandas as pd
+
+
+def train(clear):
+    w = torch.tensor(1.0, requires_grad=True)
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    path = []
+    for _ in range(60):
+        if clear:
+            optimizer.zero_grad()
+        loss = w**2 / 2
+        loss.backward()
+        optimizer.step()
+        path.append(w.item())
+    return path
+
+
+paths = pd.DataFrame({"zero_grad in each step": train(True), "never": train(False)})
+ax = paths.plot(style=["-", "--"], figsize=(7, 2.3), ylim=(-1.2, 2))
+ax.set(xlabel="step", ylabel="w")
+ax.set_title("Without zero_grad, w swings around the minimum at 0")
+
+# figure: Two curves of w over 60 steps. With zero_grad in each step, w falls smoothly toward the minimum at 0. Without it,
+#   w swings between about 1 and -1, and the swings do not get smaller.
+
+# sphinx_gallery_start_ignore
+_cleared, _never = paths["zero_grad in each step"], paths["never"]
+assert abs(_cleared.iloc[-1] - 0.9**60) < 1e-6 and _cleared.is_monotonic_decreasing
+_swings = [_never.iloc[i : i + 20].abs().max() for i in (0, 20, 40)]
+assert all(0.98 < swing < 1.03 for swing in _swings) and _never.min() < -0.98
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``zero_grad()``, each step uses the sum of all gradients so far, which drives ``w`` past the minimum.
+
+# %%
 # When pieces do not add up to the large batch
 # --------------------------------------------
-# In the large batch, each sample must be computed from itself alone. Batch normalization breaks this, because in training it
-# uses the mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a
-# time. Dropout draws different masks for the pieces, and some losses compare samples with each other: these break it too.
+# In the large batch, each sample must be computed from itself alone. Batch normalization breaks this: in training it uses the
+# mean and the variance of the samples that it gets at one time. Layer and group normalization look at one sample at a time.
 
 for layer in (nn.BatchNorm1d(16), nn.LayerNorm(16), nn.GroupNorm(4, 16)):
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(8, 16), layer, nn.Linear(16, 1)).double()
+    net = nn.Sequential(nn.Linear(8, 16), layer, nn.Linear(16, 1))
     large = gradient(net, pieces=1, divisor=1)
     difference = (gradient(net, pieces=3, divisor=3) - large).norm() / large.norm()
     print(f"{type(layer).__name__:<12} relative difference {difference:.2f}")
-    assert difference > 0.1 if isinstance(layer, nn.BatchNorm1d) else difference < 1e-12
+    assert difference > 0.1 if isinstance(layer, nn.BatchNorm1d) else difference < 1e-5
 
 
 # sphinx_gallery_start_ignore
@@ -286,12 +296,14 @@ def _both(net):
     return found
 
 
-_net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1)).double()
+_net = nn.Sequential(nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Linear(16, 1))
 _net.append(nn.Dropout()).insert(0, nn.Dropout())
-assert torch.allclose(*_both(_net.eval()))  # in eval mode both add up
+assert torch.allclose(
+    *_both(_net.eval()), rtol=1e-4, atol=1e-6
+)  # in eval mode both add up
 _net[2] = nn.Identity()
 assert not torch.allclose(*_both(_net.train()), rtol=0.1)  # dropout alone
-_net, _found = nn.Linear(8, 4).double(), []
+_net, _found = nn.Linear(8, 4), []
 for _pieces in (1, 3):
     _net.zero_grad()
     for _rows in torch.arange(12).chunk(_pieces):
@@ -301,6 +313,10 @@ for _pieces in (1, 3):
     _found.append(_net.weight.grad)
 assert (_found[1] - _found[0]).norm() / _found[0].norm() > 0.1
 # sphinx_gallery_end_ignore
+
+# %%
+# Dropout draws different masks for the pieces, which is usually harmless. A contrastive loss compares the samples of a piece
+# only with each other, so it is a different loss.
 
 # %%
 # **In bfloat16 the sum stops growing.** ``bfloat16`` is a dtype with two to three digits, which saves memory. By default,
@@ -327,51 +343,38 @@ assert w.grad.item() == 0.5 and w.grad.dtype == torch.bfloat16
 # %%
 # ``None`` and zero are different
 # -------------------------------
-# ``optimizer.zero_grad()`` sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` fills it with zeros. The optimizers
-# below skip a parameter whose gradient is ``None``. With a gradient of zero they can still move it, because they remember
-# earlier gradients (momentum, Adam) or shrink each weight a little (weight decay).
-#
-# .. how-measured:: A parameter takes two steps, and its value after each goes into a table.
+# ``optimizer.zero_grad()`` sets ``.grad`` to ``None``, and optimizers such as SGD and Adam skip such a parameter.
+# ``zero_grad(set_to_none=False)`` fills it with zeros. Then momentum, Adam or weight decay can still move it. This matters for
+# parameters that only some steps use:
 
+w = torch.tensor(1.0, requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+w.backward()
+optimizer.step()
 
-def two_steps(second_gradient, optimizer_class, **options):
-    w = torch.tensor(1.0, requires_grad=True)
-    optimizer = optimizer_class([w], lr=0.1, **options)
-    values = []
-    for gradient in (torch.tensor(1.0), second_gradient):
-        w.grad = gradient
-        optimizer.step()
-        values.append(w.item())
-    return values
-
-
-def tabulate_second_steps():
-    rows = {}
-    for name, choice, options in [
-        ("SGD", torch.optim.SGD, {}),
-        ("SGD, momentum=0.9", torch.optim.SGD, {"momentum": 0.9}),
-        ("SGD, weight_decay=0.5", torch.optim.SGD, {"weight_decay": 0.5}),
-        ("Adam", torch.optim.Adam, {}),
-    ]:
-        first, with_none = two_steps(None, choice, **options)
-        _, with_zero = two_steps(torch.tensor(0.0), choice, **options)
-        rows[name] = {
-            "w after gradient 1": first,
-            "then grad None": with_none,
-            "then grad 0": with_zero,
-        }
-    return pd.DataFrame(rows).T.rename_axis(columns="optimizer")
-
-
-# %%
-# Where ``w`` is after a step with the gradient 1, and after one more with None or zero:
+for set_to_none in (True, False):
+    w.grad = torch.tensor(1.0)
+    optimizer.zero_grad(set_to_none=set_to_none)
+    optimizer.step()
+    print(f"set_to_none={set_to_none}: grad {w.grad}, w {w.item():.2f}")
 
 # sphinx_gallery_start_ignore
-table = tabulate_second_steps()
-assert (table["then grad None"] == table["w after gradient 1"]).all()
-_moved = table["then grad 0"] != table["w after gradient 1"]
-assert _moved.tolist() == [False, True, True, True]
-assert table.loc["SGD, momentum=0.9"].round(6).tolist() == [0.9, 0.9, 0.81]
+assert abs(w.item() - 0.81) < 1e-6
+for _kind, _options, _moves in [
+    (torch.optim.SGD, {}, False),
+    (torch.optim.SGD, {"momentum": 0.9}, True),
+    (torch.optim.SGD, {"weight_decay": 0.5}, True),
+    (torch.optim.Adam, {}, True),
+    (torch.optim.AdamW, {}, True),
+]:
+    for _second in (None, torch.tensor(0.0)):
+        _w = torch.tensor(1.0, requires_grad=True)
+        _optimizer = _kind([_w], lr=0.1, **_options)
+        _w.grad = torch.tensor(1.0)
+        _optimizer.step()
+        _first, _w.grad = _w.item(), _second
+        _optimizer.step()
+        assert (_w.item() != _first) == (_moves and _second is not None)
 _w = torch.tensor(1.0, requires_grad=True)
 _optimizer = torch.optim.SGD([_w], lr=0.1)
 (_w**2).backward()
@@ -394,14 +397,13 @@ for _to_none in (True, False):  # b is a head that the second step does not use
         assert (_b.item() == _before) == _to_none
         _before = _b.item()
 # sphinx_gallery_end_ignore
-tabulate_second_steps().round(4)
-
-# %%
-# This matters for parameters that only some steps use, or a layer that you freeze later.
 
 # %%
 # What people get wrong
 # ---------------------
+# **Adding the losses, for one backward at the end.** The gradient is the same, but until then the graphs of all pieces stay in
+# memory. Call ``backward()`` for each piece.
+#
 # **Clearing between** ``backward`` **and** ``step``. Then the optimizer finds no gradient, and silently trains nothing:
 
 w = torch.tensor(1.0, requires_grad=True)
@@ -418,8 +420,8 @@ assert w.item() == 1.0 and w.grad is None
 # %%
 # The order is ``zero_grad``, ``backward``, ``step``.
 #
-# **Keeping a gradient without a copy.** Backward adds to the tensor that ``w.grad`` already is. So the list ``history`` holds
-# the same tensor three times. Keep ``w.grad.clone()`` instead:
+# **Keeping a gradient without a copy.** Backward adds into the tensor ``w.grad``. So ``history`` holds the same tensor three
+# times. Keep ``w.grad.clone()`` instead:
 
 w.grad = None
 history, copies = [], []
@@ -482,12 +484,13 @@ def uneven(scale):
 
 
 large = gradient(model, pieces=1, divisor=1)
-print("divided by 3:   ", torch.allclose(uneven(lambda n: 1 / 3), large))
-print("times n over 12:", torch.allclose(uneven(lambda n: n / 12), large))
+for name, scale in (("1/3", lambda n: 1 / 3), ("n/12", lambda n: n / 12)):
+    error = (uneven(scale) - large).norm() / large.norm()
+    print(f"times {name}: relative error {error.item():.3f}")
 
 # sphinx_gallery_start_ignore
 assert not torch.allclose(uneven(lambda n: 1 / 3), large, rtol=1e-2)
-assert torch.allclose(uneven(lambda n: n / 12), large, rtol=1e-10, atol=1e-12)
+assert torch.allclose(uneven(lambda n: n / 12), large, rtol=1e-4, atol=1e-6)
 assert [len(rows) for rows in torch.arange(12).split(5)] == [5, 5, 2]
 _logits, _labels = torch.randn(6, 4), torch.tensor([0, 1, -100, -100, -100, 2])
 _loss = nn.functional.cross_entropy(_logits, _labels, ignore_index=-100)
@@ -503,6 +506,7 @@ assert torch.allclose(sum(_sums) / _counted.sum(), _loss) and _sums[1] == 0
 # %%
 # See also
 # --------
+# - :ref:`sphx_glr_gallery_training_unequal_batches.py`: pieces with different numbers of tokens.
 # - :ref:`sphx_glr_gallery_training_who_calls_backward.py`: what Trainer, Accelerate and Lightning do for you.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`, what backward frees, and what ``retain_graph`` keeps.
 # - In PyTorch's reference: `Optimizer.zero_grad

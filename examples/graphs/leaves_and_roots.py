@@ -13,12 +13,15 @@ Leaf tensors: is_leaf, retain_grad() and .grad
 # %%
 # The problem: an optimizer refuses your tensor
 # ---------------------------------------------
-# You want to train one weight, and you scale its initial value on the same line:
+# You train a weight by hand. It should start small, so you scale it on the line that creates it:
 
 import torch
 from torch import nn
 
-weight = torch.tensor(100.0, requires_grad=True) * 0.01
+torch.manual_seed(0)
+inputs, targets = torch.randn(8, 3), torch.randn(8, 1)
+
+weight = torch.randn(3, 1, requires_grad=True) * 0.01
 
 try:
     torch.optim.SGD([weight], lr=0.1)
@@ -30,30 +33,44 @@ except ValueError as error:
 assert message == "can't optimize a non-leaf Tensor"
 del message
 # sphinx_gallery_end_ignore
-loss = weight**2
+
+# %%
+# A loss shows why. Backward works, and gives the gradient to a different tensor:
+
+loss = nn.functional.mse_loss(inputs @ weight, targets)
 loss.backward()
 
-# graph: loss -- The gradient went through weight, to a leaf that has no name in the script
+# graph: loss -- The gradient passed through weight and was stored in a leaf that has no name in the script
 
 # sphinx_gallery_start_ignore
 hidden = weight.grad_fn.next_functions[0][0].variable
-assert hidden.is_leaf and hidden.item() == 100 and abs(hidden.grad.item() - 0.02) < 1e-6
-assert weight.item() == 1 and not weight.is_leaf and not weight.retains_grad
+assert hidden.is_leaf and torch.equal(hidden * 0.01, weight) and hidden.grad.all()
+assert not weight.is_leaf and not weight.retains_grad
 del hidden
 # sphinx_gallery_end_ignore
 
 # %%
-# The leaf is the tensor that holds 100. ``weight`` is the *result* of the multiplication. The gradient passed through it and
-# was stored in the leaf. So compute the value first, and ask for the gradient last:
+# The leaf is what ``torch.randn`` returned. ``weight`` is the *result* of the multiplication. So compute the value first, and
+# ask for the gradient last:
 
-weight = (torch.tensor(100.0) * 0.01).requires_grad_()
-print(weight, weight.is_leaf)
-torch.optim.SGD([weight], lr=0.1)  # accepted
+weight = (torch.randn(3, 1) * 0.01).requires_grad_()
+optimizer = torch.optim.SGD([weight], lr=0.1)
+print("weight.is_leaf", weight.is_leaf)
+
+for step in range(3):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(inputs @ weight, targets)
+    loss.backward()
+    optimizer.step()
+    print(f"step {step}: loss {loss.item():.3f}")
 
 # sphinx_gallery_start_ignore
-assert weight.is_leaf and weight.requires_grad
-late = (torch.ones(2) * 0.01).to("cpu", torch.float64).requires_grad_()
-assert late.is_leaf and torch.optim.SGD([late], lr=0.1)
+assert weight.is_leaf and weight.requires_grad and weight.grad.all()
+with torch.no_grad():
+    assert nn.functional.mse_loss(inputs @ weight, targets) < loss
+for dtype in (torch.float64, torch.bfloat16, torch.float16):
+    late = (torch.ones(2) * 0.01).to("cpu", dtype).requires_grad_()
+    assert late.is_leaf and torch.optim.SGD([late], lr=0.1)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -76,8 +93,7 @@ assert (y.item(), z.item()) == (6.0, 7.0)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``z`` is the *root*: you call ``backward()`` on it. The table below shows three attributes of each tensor, and its ``.grad``
-# at three moments.
+# ``z`` is the *root*: you call ``backward()`` on it. The table shows three attributes of each tensor, and then its ``.grad``.
 #
 # .. how-measured:: This code reads the attributes of each tensor into a table. read_grad() reads .grad without warning.
 
@@ -104,22 +120,13 @@ def read_grad(t):
         return t.grad
 
 
-def list_grads(tensors):
-    return [str(read_grad(t)) for t in tensors.values()]
-
-
 # %%
-# The three moments, and the table:
+# All six tensors after ``z.backward()``:
 
 named = {"x": x, "w": w, "b": b, "c": c, "y": y, "z": z}
-six_tensors = tabulate_attributes(named)
-six_tensors["grad before"] = list_grads(named)
-
 z.backward()
-six_tensors["after backward"] = list_grads(named)
-
-torch.optim.SGD([w, b, c], lr=0.1).zero_grad()
-six_tensors["after zero_grad"] = list_grads(named)
+six_tensors = tabulate_attributes(named)
+six_tensors[".grad"] = [str(read_grad(t)) for t in named.values()]
 
 # sphinx_gallery_start_ignore
 assert list(six_tensors.index[six_tensors["is_leaf"]]) == ["x", "w", "b", "c"]
@@ -131,16 +138,13 @@ assert list(six_tensors.index[six_tensors["requires_grad"]]) == [
     "z",
 ]
 assert (six_tensors["is_leaf"] == (six_tensors["grad_fn"] == "None")).all()
-assert six_tensors["after backward"].tolist() == [
+assert six_tensors[".grad"].tolist() == [
     "None",
     "tensor(2.)",
     "tensor(1.)",
     *["None"] * 3,
 ]
-assert (
-    set(six_tensors["grad before"]) == set(six_tensors["after zero_grad"]) == {"None"}
-)
-stored = six_tensors["after backward"] != "None"
+stored = six_tensors[".grad"] != "None"
 assert (six_tensors["is_leaf"] & six_tensors["requires_grad"])[stored].all()
 assert not any(
     f[1] and f[1].match("The .grad attribute of a Tensor") for f in warnings.filters
@@ -148,53 +152,18 @@ assert not any(
 for t, warns in ((x, 0), (c, 0), (w, 0), (y, 1), (z, 1)):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        assert t.grad is None and len(caught) == warns
+        assert (t.grad is None) == (t is not w) and len(caught) == warns
     assert all("retain_grad()" in str(one.message) for one in caught)
-zeroed = torch.tensor(3.0, requires_grad=True)
-(zeroed * 2).backward()
-torch.optim.SGD([zeroed], lr=0.1).zero_grad(set_to_none=False)  # not the default
-assert zeroed.grad == 0
 # sphinx_gallery_end_ignore
 six_tensors
 
 # %%
-# - ``w`` and ``b`` got their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
-#   By default, ``zero_grad()`` sets ``.grad`` back to None.
-# - ``x`` does not require grad, and ``c`` has no path to ``z``.
-# - ``y`` and ``z`` are results. They require grad because ``w`` does. Their gradients were passed on and dropped. If you read
-#   ``y.grad``, PyTorch warns you and names the fix, ``retain_grad()``.
+# - ``w`` and ``b`` have their gradients, :math:`\partial z / \partial w = x = 2` and :math:`\partial z / \partial b = 1`.
+# - ``x`` does not require grad, and ``z`` was not computed from ``c``.
+# - ``y`` and ``z`` are results. They require grad because ``w`` does. Backward passed their gradients on and kept none.
 #
-# So for a tensor made outside of ``no_grad``, if the root was computed from it:
-#
-# .. list-table::
-#    :class: numbers
-#    :header-rows: 1
-#    :widths: 20 25 30 25
-#
-#    * - ``is_leaf``
-#      - ``requires_grad``
-#      - ``retain_grad()`` was called
-#      - ``.grad`` after ``backward()``
-#    * - True
-#      - True
-#      - makes no difference
-#      - the gradient
-#    * - True
-#      - False
-#      - raises an error
-#      - None
-#    * - False
-#      - True
-#      - no
-#      - None, with a warning
-#    * - False
-#      - True
-#      - yes
-#      - the gradient
-#
-# :ref:`Why is .grad None? <sphx_glr_gallery_graphs_why_is_grad_none.py>` lists more causes, with a fix for each.
-#
-# With ``retain_grad()``, ``y`` keeps its gradient:
+# So **backward() stores gradients in leaves that require grad**. For a result, ask before ``backward()``, with
+# ``retain_grad()``. If you forget it and read ``y.grad``, PyTorch warns you and names this fix.
 
 y = w * x
 y.retain_grad()
@@ -211,21 +180,32 @@ with torch.no_grad():
 _view.sum().backward()
 assert _view.is_leaf and _view.requires_grad and _view.grad is _base.grad is None
 w.retain_grad()
-assert not w.retains_grad and w.grad == 2
+assert not w.retains_grad and w.grad == 4
 try:
     x.retain_grad()
 except RuntimeError as error:
     assert "requires_grad=False" in str(error)
 else:
     raise AssertionError
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    late = w * 2
+    late.backward()
+    assert late.grad is None and len(caught) == 1
+    late.retain_grad()
+    assert late.grad is None and len(caught) == 1
 # sphinx_gallery_end_ignore
+
+# %%
+# After ``backward()``, this call is too late: the gradient is gone, and the call silences the warning.
 
 # %%
 # What makes a leaf
 # -----------------
-# ``w * x`` has a ``grad_fn``, the node that sends a gradient back to ``w``. The next six rows were computed too, but without a
-# record, so they are leaves. In ``x * 5``, no input requires grad. Under ``no_grad``, recording is off. ``zeros_like`` and
-# ``detach`` are not recorded. ``w > 0`` is boolean, and ``w.long()`` is an integer.
+# **A result is not a leaf if its operation was recorded**: then it has a ``grad_fn``, the node that sends its gradient on, as
+# ``w * x`` has. The next six rows were computed without a record, so they are leaves. In ``x * 5``, no input requires grad.
+# Under ``no_grad``, recording is off. ``zeros_like`` and ``detach`` are not recorded. ``w > 0`` is boolean, and ``w.long()``
+# is an integer.
 
 with torch.no_grad():
     unrecorded = w * 2
@@ -276,7 +256,7 @@ assert refused == [True] * 4
 # What people get wrong
 # ---------------------
 # **Using requires_grad_() as a late repair.** ``p * 0.01`` requires grad already, so ``requires_grad_()`` changes nothing. With
-# ``detach()`` first you get a new leaf, and nothing flows back to ``p``:
+# ``detach()`` first you get a new leaf. It trains, but ``p`` does not:
 
 p = torch.ones(2, requires_grad=True)
 print((p * 0.01).requires_grad_().is_leaf)
@@ -295,8 +275,9 @@ assert p.grad is None
 
 # %%
 # **Moving a leaf to the GPU.** After ``x = x.to("cuda")``, ``x`` is a result, and ``x.grad`` stays None (`pytorch#22860
-# <https://github.com/pytorch/pytorch/issues/22860>`__). Below, ``p.to("cpu")`` returns ``p`` itself, which is on the CPU
-# already. The other two are recorded copies. Instead of a GPU, the code uses ``"meta"``, a device for shapes without data:
+# <https://github.com/pytorch/pytorch/issues/22860>`__). On a laptop without a GPU the same script works, because
+# ``p.to("cpu")`` returns ``p`` itself. To see it without a GPU, the code moves ``p`` to ``"meta"``, a device for shapes without
+# data. A new dtype makes a recorded copy, too:
 
 for moved in (p.to("cpu"), p.to("meta"), p.to(torch.float64)):
     print(f"same tensor: {moved is p}, is_leaf: {moved.is_leaf}")
@@ -306,12 +287,16 @@ made = [p.to("cpu"), p.to(torch.float32), p.to("meta"), p.to(torch.float64), p.d
 made += [p.to("cpu", copy=True), p.to(torch.bfloat16), p.to(torch.float8_e4m3fn)]
 assert [t is p for t in made] == [True] * 2 + [False] * 6 == [t.is_leaf for t in made]
 assert {t.grad_fn.name() for t in made[2:]} == {"ToCopyBackward0"}
+there = torch.ones(2, device="meta", requires_grad=True)
+assert there.is_leaf and there.requires_grad and there.device.type == "meta"
 # sphinx_gallery_end_ignore
 
 # %%
+# Create the leaf where you need it: ``torch.ones(2, device=device, requires_grad=True)``.
+#
 # **Computing on a parameter inside a module.** ``nn.Parameter(...)`` is a leaf. But ``nn.Parameter(...) * 0.01`` is a plain
 # tensor, and so is ``nn.Parameter(...).to("cuda")`` (`pytorch#17484 <https://github.com/pytorch/pytorch/issues/17484>`__). The
-# module below takes it without an error, and it is missing in ``scale.parameters()``, which you give to the optimizer.
+# module below takes it without an error, but the optimizer never trains it, because ``scale.parameters()`` does not have it.
 
 
 class Scale(nn.Module):
@@ -340,26 +325,6 @@ assert type(nn.Parameter(torch.ones(2)).to("meta")) is torch.Tensor
 
 # %%
 # Convert the whole *module*, as this code does: ``scale.good`` is still the same leaf.
-
-# %%
-# **Calling retain_grad() too late.** By then the gradient has been dropped. The late call also silences the warning:
-
-w = torch.tensor(3.0, requires_grad=True)
-y = w * 2
-y.backward()
-y.retain_grad()
-print(y.grad)
-
-# sphinx_gallery_start_ignore
-import warnings
-
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    assert y.grad is None and not caught
-    early = w * 2
-    early.backward()
-    assert early.grad is None and len(caught) == 1
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

@@ -15,62 +15,10 @@ Why is .grad None, zero or NaN?
 """
 
 # %%
-# Find your case
-# --------------
-# **None**: nothing was stored
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 50 50
-#
-#    * - because
-#      - do this
-#    * - `It was cleared, or never stored`_
-#      - read ``.grad`` before ``zero_grad()``; call ``backward()`` without ``inputs=``
-#    * - `It is not a leaf`_
-#      - ``t.retain_grad()`` before backward
-#    * - `It does not require grad`_
-#      - ``t.requires_grad_()`` before the forward pass
-#    * - `The path was cut`_: ``detach``, ``item``, ``.data``, NumPy, ``no_grad``
-#      - leave out what cuts it
-#    * - `The loss does not use it`_, or only in ``argmax`` or ``>``
-#      - call the layer; make a smooth choice
-#
-# **Zero**: a gradient was stored, and each of its numbers is 0
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 50 50
-#
-#    * - because
-#      - do this
-#    * - `The function is flat there`_: ``round``, a dead ReLU
-#      - a different function or start
-#    * - `The loss cannot depend on it`_: ``softmax(x).sum()``
-#      - a different loss
-#
-# **NaN or inf**
-#
-# .. list-table::
-#    :header-rows: 1
-#    :widths: 50 50
-#
-#    * - because
-#      - do this
-#    * - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
-#      - keep the input away from the edge, as below
-#    * - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
-#      - make the *input* safe
-#    * - `The value is NaN already`_: a fully masked softmax
-#      - look in the forward pass
-#    * - ``eigh`` or ``svd`` with equal values
-#      - :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`
-
-# %%
 # Which of my parameters are affected?
 # ------------------------------------
-# Run this between ``backward()`` and ``optimizer.step()``. With ``GradScaler``, some infinities are :ref:`normal
-# <sphx_glr_gallery_memory_grad_scaler.py>`.
+# Your model does not learn, or its ``.grad`` is None. Call ``report(model)`` between ``backward()`` and ``optimizer.step()``.
+# The model below has a good layer and three with a problem:
 
 import torch
 from torch import nn
@@ -126,28 +74,83 @@ assert lines[8] == "good.weight: NaN or inf"
 # sphinx_gallery_end_ignore
 
 # %%
+# All *fine*, but nothing learns? See :ref:`sphx_glr_gallery_debugging_loss_does_not_decrease.py`. With ``GradScaler``, some
+# infinities are :ref:`normal <sphx_glr_gallery_memory_grad_scaler.py>`.
+
+# %%
+# Find your case
+# --------------
+# **None: nothing was stored**
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - because
+#      - do this
+#    * - `It was cleared, or never stored`_
+#      - read ``.grad`` after ``backward()`` and before ``zero_grad()``
+#    * - `It is not a leaf`_
+#      - ``t.retain_grad()`` before backward
+#    * - `It does not require grad`_
+#      - ``t.requires_grad_()`` before the forward pass
+#    * - `The path was cut`_: ``detach``, ``item``, ``.data``, NumPy, ``no_grad``
+#      - leave out what cuts it
+#    * - `The loss does not use it`_, or only in ``argmax`` or ``>``
+#      - call the layer; make a smooth choice
+#
+# **Zero: a gradient was stored, and each of its numbers is 0**
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - because
+#      - do this
+#    * - `The function is flat there`_: ``round``, a dead ReLU
+#      - a different function or start
+#    * - `The loss cannot depend on it`_: ``softmax(x).sum()``
+#      - a different loss
+#    * - The next weight is 0, as LoRA's ``B`` is at the start
+#      - take one step, and look again
+#
+# **NaN or inf**
+#
+# .. list-table::
+#    :header-rows: 1
+#    :widths: 50 50
+#
+#    * - because
+#      - do this
+#    * - `The derivative is infinite`_: ``sqrt``, ``log``, ``acos``
+#      - keep the input away from the edge
+#    * - `Zero times infinity`_: ``where``, ``p * log(p)``, ``(d ** 2).sum().sqrt()``
+#      - make the *input* safe
+#    * - `The value is NaN already`_: a fully masked softmax
+#      - look in the forward pass
+#    * - ``eigh`` or ``svd`` with equal values
+#      - :ref:`sphx_glr_gallery_practice_svd_and_eigh.py`
+
+# %%
 # The gradient is None
 # --------------------
 #
 # It was cleared, or never stored
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# After ``optimizer.zero_grad()``, ``layer.weight.grad`` is None. ``torch.autograd.grad`` only returns the gradient, and
-# ``backward(inputs=[layer.bias])`` stores one only in the bias:
+# ``optimizer.zero_grad()`` sets ``.grad`` to None, and ``torch.autograd.grad`` returns a gradient without storing it:
 
 layer = nn.Linear(3, 1)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
 
 layer(torch.ones(3)).sum().backward()
-print("after backward:        ", layer.weight.grad is not None)
+print("after backward:     ", layer.weight.grad is not None)
 optimizer.zero_grad()
-print("after zero_grad:       ", layer.weight.grad is not None)
+print("after zero_grad:    ", layer.weight.grad is not None)
 torch.autograd.grad(layer(torch.ones(3)).sum(), layer.weight)
-print("after autograd.grad:   ", layer.weight.grad is not None)
-layer(torch.ones(3)).sum().backward(inputs=[layer.bias])
-print("after backward(inputs):", layer.weight.grad is not None)
+print("after autograd.grad:", layer.weight.grad is not None)
 
 # sphinx_gallery_start_ignore
-assert layer.weight.grad is None and layer.bias.grad is not None
+assert layer.weight.grad is None and layer.bias.grad is None
 layer(torch.ones(3)).sum().backward()
 assert layer.weight.grad is not None
 for kind in (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
@@ -162,9 +165,8 @@ assert not layer.weight.grad.any()
 # %%
 # It is not a leaf
 # ~~~~~~~~~~~~~~~~
-# ``copy`` is the result of an operation on ``w``, so ``backward()`` stores a gradient in ``w`` only. Call
-# ``copy.retain_grad()`` before it, and ``copy`` keeps one, too. A slice such as ``w[0]`` is also a
-# :ref:`result <sphx_glr_gallery_graphs_leaves_and_roots.py>`.
+# ``copy`` is the :ref:`result <sphx_glr_gallery_graphs_leaves_and_roots.py>` of an operation on ``w``, and so is a slice
+# ``w[0]``. So ``backward()`` stores a gradient in ``w`` only, unless you call ``copy.retain_grad()`` first.
 
 w = torch.ones(3, requires_grad=True)
 copy = w.to(torch.float64)
@@ -189,7 +191,7 @@ assert copy.grad.tolist() == [1, 1, 1]
 # %%
 # It does not require grad
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Neither data nor a frozen parameter does. ``requires_grad_(False)`` freezes the first layer:
+# Data does not, nor does a frozen parameter:
 
 model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
 model[0].requires_grad_(False)
@@ -204,7 +206,7 @@ assert not any(p.requires_grad for p in model[0].parameters())
 # %%
 # The path was cut
 # ~~~~~~~~~~~~~~~~
-# ``h.detach()`` has no path back to ``w``. But the loss has a graph, because of ``v``, so you get no error:
+# ``h.detach()`` has no path to ``w``. You get no error, because the loss has a path to ``v``:
 
 w, v = (torch.tensor(2.0, requires_grad=True) for _ in range(2))
 h = w * 3
@@ -247,8 +249,8 @@ assert w.grad == 6
 # %%
 # The loss does not use it
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# Perhaps a layer was not called. Or the tensor is used only to choose, as ``scores`` below: ``argmax`` is not recorded. Ask
-# ``torch.autograd.grad``, because it raises an error instead of returning None.
+# A layer was not called, or the tensor is used only to choose, as ``scores`` below: ``argmax`` is not recorded. Ask
+# ``torch.autograd.grad``, because it raises an error instead of returning None:
 
 scores = torch.tensor([0.1, 0.7, 0.2], requires_grad=True)
 values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
@@ -321,24 +323,31 @@ flat_table = tabulate_gradients(flat)
 assert set(flat_table["gradient"]) == {"0"} and len(flat_table) == 6
 x = torch.tensor(20.0, dtype=torch.float64, requires_grad=True)
 assert 0 < torch.autograd.grad(x.sigmoid(), x)[0] < 1e-8
-assert round(torch.autograd.grad(x.sigmoid(), x)[0].item(), 10) == 2.1e-9
-assert torch.tensor(20.0).sigmoid() == 1 and torch.tensor(2e-9) > 0
+assert torch.tensor(20.0).sigmoid() == 1
 for start, function in flat.values():
     moved = [function(torch.tensor(start + step)) for step in (-1e-3, 0, 1e-3)]
     assert moved[0] == moved[1] == moved[2]
+net = nn.Sequential(nn.Linear(3, 2, bias=False), nn.Linear(2, 1, bias=False))
+nn.init.zeros_(net[1].weight)
+for moved in (False, True):  # as LoRA's B
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    sgd.zero_grad()
+    net(torch.ones(3)).sum().backward()
+    assert net[0].weight.grad.any() == moved and net[1].weight.grad.all()
+    sgd.step()
 # sphinx_gallery_end_ignore
 tabulate_gradients(flat)
 
 # %%
-# A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The slope of ``sigmoid`` at 20 is
-# about 2e-9, but in float32 its value rounds to 1, which gives 0. To train through ``round`` or ``sign``, use a
-# :ref:`straight-through gradient <sphx_glr_gallery_functions_change_the_gradient.py>`.
+# A ReLU whose input is negative for *all* your data sends back only zeros: it is *dead*. The ``sigmoid`` of 20 rounds to 1 in
+# float32, so its gradient becomes 0. To train through ``round`` or ``sign``, use a :ref:`straight-through gradient
+# <sphx_glr_gallery_functions_change_the_gradient.py>`.
 
 # %%
 # The loss cannot depend on it
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-# A softmax turns numbers into weights that add up to 1, whatever ``x`` is. So the gradient of the sum is 0, up to rounding. The
-# sum of squares has one:
+# The weights of a softmax add up to 1, whatever ``x`` is. So the gradient of their sum is 0, up to rounding. The sum of their
+# squares has one:
 
 x = torch.tensor([1.0, 2.0, 4.0], requires_grad=True)
 (gradient,) = torch.autograd.grad(x.softmax(0).sum(), x)
@@ -360,7 +369,7 @@ for start in ([1.0, 2.0, 4.0], [0.0, 0.0, 0.0], [-3.0, 50.0, 0.1], [1.3, -0.4, 0
 #
 # The derivative is infinite
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~
-# In the first three rows the slope is infinite. The last three keep the input from the edge:
+# The first three slopes are infinite. The last three rows keep the input from the edge:
 
 edge = {
     "x.sqrt()": (0.0, torch.sqrt),
@@ -393,8 +402,8 @@ assert x.grad == torch.inf and torch.finfo(torch.float16).max == 65504
 tabulate_gradients(edge)
 
 # %%
-# Where ``clamp`` changes a value, it sends back 0. For the logarithm of a softmax, use ``log_softmax``. A gradient can also
-# overflow, in float16 above 65,504.
+# Where ``clamp`` changes a value, it sends back 0. For the logarithm of a softmax, use ``log_softmax``. In float16, a gradient
+# above 65,504 becomes inf.
 
 # %%
 # Zero times infinity
@@ -427,12 +436,12 @@ for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
 tabulate_gradients(zero_times)
 
 # %%
-# The last two rows are the first two, with a finite gradient.
+# The last two rows replace the first two, with a finite gradient.
 
 # %%
 # The value is NaN already
 # ~~~~~~~~~~~~~~~~~~~~~~~~
-# A softmax with all positions masked, and the variance of one element, each with a version without NaN:
+# If every position of a softmax is masked, the weights are NaN. The second version has none:
 
 scores = torch.tensor([1.0, 2.0])
 mask = torch.tensor([True, True])
@@ -446,8 +455,6 @@ for weights in (bad, good):
     print("weights", weights.tolist(), "  gradient", gradient.tolist())
 
 # sphinx_gallery_start_ignore
-import warnings
-
 weights = scores.masked_fill(mask, -torch.inf).softmax(0)
 assert weights.isnan().all()
 assert torch.autograd.grad((weights * values).sum(), values)[0].isnan().all()
@@ -459,29 +466,12 @@ assert torch.equal(
     scores.masked_fill(half, lowest).softmax(0).masked_fill(half, 0.0),
     scores.masked_fill(half, -torch.inf).softmax(0),
 )
-warnings.filterwarnings("ignore", r"var\(\): degrees of freedom")
 # sphinx_gallery_end_ignore
-x = torch.tensor([3.0], requires_grad=True)
-print("var():", torch.autograd.grad(x.var(), x)[0].tolist())
-print("var(correction=0):", torch.autograd.grad(x.var(correction=0), x)[0].tolist())
-
-# sphinx_gallery_start_ignore
-assert torch.autograd.grad(x.var(), x)[0].isnan()
-assert torch.autograd.grad(x.var(correction=0), x)[0] == 0
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    x.var()
-assert len(caught) == 1 and "degrees of freedom" in str(caught[0].message)
-# sphinx_gallery_end_ignore
-
-# %%
-# ``correction=0`` divides by :math:`n` instead of :math:`n - 1`, so it changes other variances too.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad". But then the loss is a
-# leaf, and backward ends there:
+# **Calling requires_grad_() on the loss.** It silences "element 0 of tensors does not require grad", but backward ends there:
 
 layer = nn.Linear(3, 1)
 with torch.no_grad():
@@ -495,8 +485,8 @@ assert layer.weight.grad is None and loss.is_leaf and loss.grad == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log``, but sends it the gradient 0. The
-# backward of ``log`` divides that by ``x``, which is 0 too, and 0 / 0 is NaN. Make the *input* safe:
+# **Replacing a bad value afterwards.** ``torch.where`` hides the minus infinity of ``log``, and sends it the gradient 0. The
+# backward of ``log`` divides that by ``x``, and 0 / 0 is NaN. Make the *input* safe:
 
 x = torch.tensor([0.0, 4.0], requires_grad=True)
 positive = x > 0
