@@ -181,8 +181,7 @@ def _judge_column(row: dict[str, Any], name: str) -> str:
 
 
 def _make_note(row: dict[str, Any], name: str) -> str:
-    text = row["notes"].get(name)
-    return f"<br><small>{mark_code(text)}</small>" if text else ""
+    return f"<br><small>{mark_code(row['notes'][name])}</small>" if row["notes"].get(name) else ""
 
 
 def round_to_power(error: float | None) -> str:

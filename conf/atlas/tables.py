@@ -51,12 +51,13 @@ def make_long_table(kind: str, label: str, heads: Sequence[str], body: str, said
 
 
 def let_break(name: str) -> str:
-    """The name as HTML, with places where a narrow column may break it.
+    """The name as HTML, with places where a narrow column may break it; a short one fits.
 
-    >>> let_break("linalg.lu_factor"), let_break("LogSoftmax")
-    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Softmax')
+    >>> let_break("linalg.lu_factor"), let_break("LogSigmoidForward"), let_break("LogSoftmax")
+    ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Sigmoid<wbr>Forward', 'LogSoftmax')
     """
-    return re.sub(r"(?<=[._:])(?=\w)|(?<=\w\()(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", html.escape(name))
+    places = r"(?<=[._:])(?=\w)|(?<=\w\()(?=\w)|(?<=[a-z])(?=[A-Z])"
+    return re.sub(places, "<wbr>", html.escape(name)) if len(name) > 12 else html.escape(name)
 
 
 def mark_code(text: str) -> str:
