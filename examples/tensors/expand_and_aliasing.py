@@ -69,7 +69,8 @@ def draw_cells(tensors):
 # figure: Left, start.expand(4, 3): a grid of four rows and three columns, in which each row has the numbers 0, 1, 2, and below
 #   it a memory of three cells. Right, start.repeat(4, 1): the same grid with the numbers 0 to 11, and below it a memory of
 #   twelve cells.
-draw_cells({"start.expand(4, 3)": states, "start.repeat(4, 1)": start.repeat(4, 1)})
+repeated = start.repeat(4, 1)
+draw_cells({"start.expand(4, 3)": states, "start.repeat(4, 1)": repeated})
 
 # sphinx_gallery_start_ignore
 assert states.tolist() == [[0] * 3] * 4 and start.tolist() == [[0] * 3]
