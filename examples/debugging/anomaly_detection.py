@@ -375,7 +375,7 @@ _loss.backward()  # stored, and not tested
 # **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
 # keeps exceptions only.
 #
-# **Searching with float16 and a GradScaler.** The scale is high at first, so gradients overflow, and the scaler skips these
+# **Searching with float16 and a GradScaler.** The scale is high at first, so gradients can overflow, and the scaler skips these
 # steps. The mode raises there. Search in bfloat16 or float32.
 #
 # **Always fixing the line that is named.** Below, the square is named. But the cause is the square root after it: it returned
