@@ -204,8 +204,10 @@ assert "return Dense.apply(hidden" in shown[0] and "hidden = Dense" not in shown
 # Function with :ref:`gradcheck <sphx_glr_gallery_functions_gradcheck.py>`.
 
 # %%
-# What is tested for NaN ---------------------- In the mode, backward tests what each node returns, but not what is added to the
-# ``.grad`` of a leaf, such as a parameter. Each case below has a NaN or an infinity:
+# What is tested for NaN
+# ----------------------
+# In the mode, backward tests what each node returns, but not what is added to the ``.grad`` of a leaf, such as a parameter. In
+# each case below, a NaN or an infinity comes up:
 #
 # .. how-measured:: This code runs each case with forward and backward in the mode, and keeps the error or what came out.
 
@@ -495,8 +497,10 @@ assert "torch.autograd.grad(" not in shown[1]
 # NaN.
 
 # %%
-# What the mode costs, and where the stack is ------------------------------------------- The stack is text in
-# ``node.metadata["traceback_"]``. How often does backward call PyTorch's operators, for a chain of 50 ``tanh`` and a sum?
+# What the mode costs, and where the stack is
+# -------------------------------------------
+# The stack is text in ``node.metadata["traceback_"]``. How often does backward call PyTorch's operators, for a chain of 50
+# ``tanh`` and a sum?
 #
 # .. how-measured:: A TorchDispatchMode counts the operators that run in backward, with the mode off and on.
 
