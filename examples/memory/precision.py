@@ -498,6 +498,16 @@ except RuntimeError as error:
     print(f"RuntimeError: {message}")
 
 # sphinx_gallery_start_ignore
+_scores, _mask, _raised = torch.ones(2, 2).half(), torch.eye(2).bool(), []
+_mask[1] = True  # a row without any score
+try:
+    _scores.masked_fill(_mask, -1e9)
+except RuntimeError as error:
+    _raised.append("Half without overflow" in str(error))
+assert _raised == [True]
+for _kind in (torch.float16, torch.bfloat16, torch.float32):
+    _filled = _scores.to(_kind).masked_fill(_mask, torch.finfo(_kind).min)
+    assert _filled.softmax(1).tolist() == [[0, 1], [0.5, 0.5]]
 _raised = []
 try:
     h.detach().numpy()
@@ -532,6 +542,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # sphinx_gallery_end_ignore
 
 # %%
+# **-1e9 in a mask.** It is no float16, so ``scores.masked_fill(mask, -1e9)`` raises. Write ``torch.finfo(scores.dtype).min``.
+#
 # **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
 # in-place ``addmm_``. A thread that you start begins with autocast off.
 #
