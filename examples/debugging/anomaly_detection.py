@@ -154,7 +154,7 @@ assert _raised == [True]
 # %%
 # A Function that raises in backward
 # ----------------------------------
-# Two layers use the same ``backward`` of your own, and it has a bug. It forgets to transpose:
+# Two layers use your own ``backward``, which has a bug: it forgets to transpose.
 
 
 class Dense(torch.autograd.Function):
@@ -259,7 +259,7 @@ def outcome(case):
 tested = pd.DataFrame({name: outcome(case) for name, case in CASES.items()}).T
 
 # %%
-# ``x`` is a leaf with the value 0:
+# ``x`` is a leaf with the value 0. Only the first case raises:
 
 # sphinx_gallery_start_ignore
 assert tested["anomaly mode"].tolist() == ["raises"] + ["says nothing"] * 4
@@ -302,16 +302,22 @@ _raised = []
 for _bad in (float("nan"), float("inf")):
     _x.grad = torch.tensor([1.0, _bad])
     try:
-        torch.nn.utils.clip_grad_norm_([_x], 1.0, error_if_nonfinite=True)
+        torch.nn.utils.clip_grad_norm_([_x], float("inf"), error_if_nonfinite=True)
     except RuntimeError as error:
         _raised.append("is non-finite" in str(error))
 assert _raised == [True, True]
+for _kind in (torch.float32, torch.bfloat16, torch.float16):
+    _w = torch.zeros(2, dtype=_kind, requires_grad=True)
+    for _values in ([1e3, -2.0], [0.0, 0.0]):
+        _w.grad = torch.tensor(_values, dtype=_kind)
+        torch.nn.utils.clip_grad_norm_([_w], float("inf"), error_if_nonfinite=True)
+        assert _w.grad.tolist() == _values
 # sphinx_gallery_end_ignore
 tested.rename_axis(columns="what happens")
 
 # %%
-# So test the loss with ``assert loss.isfinite()``, and the gradients, before the step, with
-# ``nn.utils.clip_grad_norm_(model.parameters(), 1.0, error_if_nonfinite=True)``.
+# So test the loss with ``assert loss.isfinite()``. Before the step,
+# ``nn.utils.clip_grad_norm_(model.parameters(), float("inf"), error_if_nonfinite=True)`` tests the gradients and clips nothing.
 #
 # ``torch.compile`` turns many operations into one node, ``CompiledFunctionBackward``. Run the step without it to get your line.
 #

@@ -423,7 +423,7 @@ assert torch.get_float32_matmul_precision() == "highest"
 # '_fwd_used_autocast'`` (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
 #
 # **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
-# fewer digits on GPUs that have TF32. The tensors take the same memory.
+# fewer digits on GPUs that have TF32.
 
 # %%
 # What people get wrong
@@ -542,7 +542,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# **-1e9 in a mask.** It is no float16, so ``scores.masked_fill(mask, -1e9)`` raises. Write ``torch.finfo(scores.dtype).min``.
+# **-1e9 in a mask.** It is out of the range of float16, so ``scores.masked_fill(mask, -1e9)`` raises. Instead of -1e9 write
+# ``torch.finfo(scores.dtype).min``.
 #
 # **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
 # in-place ``addmm_``. A thread that you start begins with autocast off.
@@ -554,8 +555,8 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 #
 # All operations with a rule
 # --------------------------
-# An operation with *no rule*, or outside of both lists, works with the types that it gets, or
-# consists of others that have a rule, as ``cross_entropy`` does on CUDA.
+# An operation with *no rule*, or outside of both lists, works with the types that it gets, or consists of others that have a
+# rule, as ``cross_entropy`` does on CUDA.
 #
 # .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
 #    there. So shapes that do not fit do no harm.
@@ -701,7 +702,7 @@ with torch.autocast("cpu", torch.bfloat16):
 print_rules(rules_of)
 
 # %%
-# The lists differ a little from release to release. ``gaussian_nll_loss`` has no rule on either device.
+# ``gaussian_nll_loss`` has no rule on either device. The lists differ a little between releases.
 
 # %%
 # Exercise

@@ -24,8 +24,8 @@ print(states)
 print(start)
 
 # %%
-# All four rows changed, and ``start`` as well: they are the same memory cells. Such sharing is called *aliasing*. **Before you
-# write into an expanded tensor, call** ``.clone()``, or make it with ``repeat``.
+# All four rows changed, and ``start`` as well: they are the same memory cells. Such sharing is called *aliasing*. **If you
+# write into the result, make it with** ``start.expand(4, 3).clone()`` **or** ``start.repeat(4, 1)``.
 #
 # .. how-measured:: This code draws two tensors with the number of each element's memory cell.
 
@@ -330,7 +330,7 @@ tabulate_subtractions()
 # three times. ``a[:, -1:]`` is right by luck, because the last column is overwritten last.
 #
 # ``a[:, 1:] -= a[:, :-1]`` reads and writes overlapping memory too, as does the shift ``a[:, 1:] = a[:, :-1]``, and both are
-# silently wrong. In contrast, ``a.mean(1, keepdim=True)`` is a new tensor, so you can subtract it in place.
+# silently wrong: clone ``a[:, :-1]``. But ``a.mean(1, keepdim=True)`` is a new tensor, which you can subtract in place.
 #
 # In a wide matrix, ``a -= a[:, :1]`` can come out right (`pytorch#76891
 # <https://github.com/pytorch/pytorch/issues/76891>`__), so a test can pass.
