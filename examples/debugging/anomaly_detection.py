@@ -10,18 +10,18 @@ Anomaly detection: find the forward line behind a backward error
 
 .. in-short::
 
-   Run forward *and* backward in ``with torch.autograd.set_detect_anomaly(True):``. If a node fails or returns NaN in backward,
-   you get an error, and a warning with the forward line that made the node. Values of the forward pass, and sums of gradients
+   Run forward *and* backward in ``with torch.autograd.set_detect_anomaly(True):``. If a step of backward fails or returns NaN,
+   you get an error, and a warning with the forward line that it belongs to. Values of the forward pass, and sums of gradients
    at a leaf, are not tested. The mode is slow, so turn it off after the run that fails.
 """
 
 # %%
 # The problem: NaN gradients, and no line
 # ---------------------------------------
-# ``root`` should be 0 where x is not positive. The loss is finite, ``backward()`` raises nothing, and a gradient is NaN:
+# A loss needs two distances, and you have their squares, one of which is 0. The loss is finite, ``backward()`` raises nothing,
+# and a gradient is NaN:
 
 import warnings
-from threading import Thread
 
 import torch
 
@@ -30,15 +30,15 @@ def root(x):
     return torch.sqrt(x).masked_fill(x <= 0, 0)
 
 
-width = torch.tensor(9.0, requires_grad=True)
-height = torch.tensor(0.0, requires_grad=True)
-loss = root(width) + root(height)
+far = torch.tensor(9.0, requires_grad=True)
+near = torch.tensor(0.0, requires_grad=True)
+loss = root(far) + root(near)
 loss.backward()
 
 # graph: loss -- Two nodes are called SqrtBackward0: the name does not say which line made the NaN
 
 # sphinx_gallery_start_ignore
-assert loss == 3 and abs(width.grad - 1 / 6) < 1e-6 and height.grad.isnan()
+assert loss == 3 and abs(far.grad - 1 / 6) < 1e-6 and near.grad.isnan()
 _nodes, _waiting = [], [loss.grad_fn]
 while _waiting:
     _node = _waiting.pop()
@@ -48,12 +48,14 @@ assert _nodes.count("SqrtBackward0") == 2
 _below = torch.tensor(-1.0, requires_grad=True)
 assert root(_below) == 0
 # sphinx_gallery_end_ignore
-print(loss.item(), width.grad.item(), height.grad.item())
+print(loss.item(), far.grad.item(), near.grad.item())
 
 # %%
 # The same step in anomaly mode
 # -----------------------------
-# Put both passes into the mode. On your screen you now get a warning and then an error.
+# Each operation in forward makes a *node*, which computes its gradient in backward. **In anomaly mode, forward stores its stack
+# in each node, and backward shows it when the node fails.** So put both passes into the mode. On your screen you get a warning
+# and then an error.
 #
 # .. how-measured:: This code prints warnings and the error as a terminal does, less the folders, the line numbers and the
 #    frames above this page.
@@ -109,9 +111,9 @@ def print_as_on_screen(whole=False):
 
 with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
-        wide = root(width)
-        high = root(height)
-        loss = wide + high
+        first = root(far)
+        second = root(near)
+        loss = first + second
         loss.backward()
 
 # sphinx_gallery_start_ignore
@@ -121,7 +123,7 @@ assert shown[0].startswith(
 )
 _frames = re.findall(r'File "(.+)", in (\S+)\n +(.+)', shown[0])
 assert [_frame[1:] for _frame in _frames] == [
-    ("<module>", "high = root(height)"),
+    ("<module>", "second = root(near)"),
     ("root", "return torch.sqrt(x).masked_fill(x <= 0, 0)"),
 ]
 assert shown[1] == (
@@ -145,14 +147,14 @@ assert _raised == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# Read the frames from top to bottom: the node was made in ``root``, called in the line ``high = root(height)``. ``masked_fill``
-# sends the gradient 0 to the square root, whose derivative at 0 divides by 0, and ``0 / 0`` is NaN. *0th output*: the gradients
-# that a node returns are counted from 0, in the order of its ``next_functions``.
+# Your last line made the node, in ``root``. The line above it is the caller: ``second = root(near)``. ``masked_fill`` sends the
+# gradient 0 to the square root, whose derivative at 0 divides by 0, and ``0 / 0`` is NaN. *0th output* is the first gradient
+# that the node returns.
 
 # %%
 # A Function that raises in backward
 # ----------------------------------
-# Your own ``backward`` has a bug, and two layers use it. This one forgets to transpose:
+# Two layers use your own ``backward``, which has a bug: it forgets to transpose.
 
 
 class Dense(torch.autograd.Function):
@@ -184,8 +186,7 @@ Dense.apply(torch.ones(2, 3, requires_grad=True), _square).sum().backward()  # n
 # sphinx_gallery_end_ignore
 
 # %%
-# The traceback ends in the line of ``backward`` that fails. But which of the two layers called it? In the mode, a warning comes
-# first, with the line of the forward pass:
+# Which of the two layers called it? In the mode, a warning comes first, with the line of the forward pass:
 
 with print_as_on_screen(whole=True) as shown:
     with torch.autograd.set_detect_anomaly(True):
@@ -205,8 +206,8 @@ assert "return Dense.apply(hidden" in shown[0] and "hidden = Dense" not in shown
 # %%
 # What is tested for NaN
 # ----------------------
-# In the mode, backward tests what each node returns. At a leaf, the node ``AccumulateGrad`` only adds to ``.grad``, so nothing
-# is tested there, nor at the inputs of ``torch.autograd.grad``. Each case below has a NaN or an infinity:
+# In the mode, backward tests what each node returns, but not what is added to the ``.grad`` of a leaf, such as a parameter. In
+# each case below, a NaN or an infinity comes up:
 #
 # .. how-measured:: This code runs each case with forward and backward in the mode, and keeps the error or what came out.
 
@@ -258,15 +259,15 @@ def outcome(case):
 tested = pd.DataFrame({name: outcome(case) for name, case in CASES.items()}).T
 
 # %%
-# ``x`` is a leaf with the value 0:
+# ``x`` is a leaf with the value 0. Only the first case raises:
 
 # sphinx_gallery_start_ignore
 assert tested["anomaly mode"].tolist() == ["raises"] + ["says nothing"] * 4
 _returned = []  # a node that returns sparse, complex, and expanded ones
 for _make, _name in [
     (lambda: torch.nn.Embedding(3, 2, sparse=True)(torch.tensor([0])), "Embedding"),
-    (lambda: (width * 1j).exp(), "Exp"),
-    (lambda: width.double().expand(3).exp(), "Exp"),
+    (lambda: (far * 1j).exp(), "Exp"),
+    (lambda: far.double().expand(3).exp(), "Exp"),
 ]:
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
@@ -297,15 +298,30 @@ with warnings.catch_warnings(record=True):
         except RuntimeError as error:
             _raised.append("'CompiledFunctionBackward' returned nan" in str(error))
 assert _raised == [True]
+_raised = []
+for _bad in (float("nan"), float("inf")):
+    _x.grad = torch.tensor([1.0, _bad])
+    try:
+        torch.nn.utils.clip_grad_norm_([_x], float("inf"), error_if_nonfinite=True)
+    except RuntimeError as error:
+        _raised.append("is non-finite" in str(error))
+assert _raised == [True, True]
+for _kind in (torch.float32, torch.bfloat16, torch.float16):
+    _w = torch.zeros(2, dtype=_kind, requires_grad=True)
+    for _values in ([1e3, -2.0], [0.0, 0.0]):
+        _w.grad = torch.tensor(_values, dtype=_kind)
+        torch.nn.utils.clip_grad_norm_([_w], float("inf"), error_if_nonfinite=True)
+        assert _w.grad.tolist() == _values
 # sphinx_gallery_end_ignore
 tested.rename_axis(columns="what happens")
 
 # %%
-# So test the loss with ``assert loss.isfinite()``, and the gradients before the step.
+# So test the loss with ``assert loss.isfinite()``. Before the step,
+# ``nn.utils.clip_grad_norm_(model.parameters(), float("inf"), error_if_nonfinite=True)`` tests the gradients and clips nothing.
 #
 # ``torch.compile`` turns many operations into one node, ``CompiledFunctionBackward``. Run the step without it to get your line.
 #
-# **The test itself can fail.** It calls ``item()``, which fails for batched gradients, and the warning names a correct node:
+# **The test itself can fail.** It calls ``item()``, which fails for batched gradients:
 
 x = torch.tensor([1.0, 2.0], requires_grad=True)
 with warnings.catch_warnings(record=True) as innocent:
@@ -343,13 +359,125 @@ assert torch.allclose(_jacobian, x.cos().diag())
 # sphinx_gallery_end_ignore
 
 # %%
-# ``set_detect_anomaly(True, check_nan=False)`` keeps the stacks and drops the test.
+# Then ``set_detect_anomaly(True, check_nan=False)`` keeps the stacks and leaves the test out.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Turning the mode on for backward only.** The stack is stored when a node is made, so the forward pass needs the mode too:
+
+loss = root(far) + root(near)
+with print_as_on_screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        loss.backward()
+
+# sphinx_gallery_start_ignore
+assert "No forward pass information available. Enable detect anomaly" in shown[0]
+assert len(shown) == 2 and "returned nan values" in shown[1]
+with torch.autograd.set_detect_anomaly(True):
+    _loss = root(near)
+_loss.backward()  # stored, and not tested
+# sphinx_gallery_end_ignore
+
+# %%
+# **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
+# keeps exceptions only.
+#
+# **Searching with float16 and a GradScaler.** The scale is high at first, so gradients can overflow, and the scaler skips these
+# steps. The mode raises there. Search in bfloat16 or float32.
+#
+# **Always fixing the line that is named.** Below, the square is named. But the cause is the square root after it: it returned
+# ``inf``, which passes the test, and the square multiplied ``inf`` by 0. So if the named line is fine, look at the operation
+# that uses its result.
+
+with print_as_on_screen() as shown:
+    with torch.autograd.set_detect_anomaly(True):
+        square = near**2
+        torch.sqrt(square).backward()
+
+# sphinx_gallery_start_ignore
+assert "square = near**2" in shown[0] and "torch.sqrt(square)" not in shown[0]
+assert "'PowBackward0' returned nan" in shown[1]
+
+
+def _step_with_scaler(kind, mode):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(2)])
+    scaler = torch.amp.GradScaler("cpu", enabled=kind == torch.float16)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    before = net[0].weight.detach().clone()
+    with torch.autograd.set_detect_anomaly(mode):
+        with torch.autocast("cpu", dtype=kind, enabled=kind != torch.float32):
+            loss = (net(torch.ones(32, 8)) - 100).square().mean()
+        scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    return torch.equal(net[0].weight, before)
+
+
+_raised = []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert _step_with_scaler(torch.float16, False)  # skipped
+    assert not _step_with_scaler(torch.bfloat16, True)
+    assert not _step_with_scaler(torch.float32, True)
+    try:
+        _step_with_scaler(torch.float16, True)
+    except RuntimeError as error:
+        _raised.append("returned nan values" in str(error))
+assert _raised == [True]
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("ignore")
+    with contextlib.suppress(RuntimeError), torch.autograd.detect_anomaly():
+        root(near).backward()
+assert not _caught
+# sphinx_gallery_end_ignore
+
+# %%
+# After an *in-place* error, the named line *saved* the tensor, and a later line overwrote it: see :ref:`that message
+# <sphx_glr_gallery_errors_modified_in_place.py>`.
+#
+# **Confusing two functions.** A plain call of ``detect_anomaly()`` turns nothing on, and ``with detect_anomaly(False):`` turns
+# the mode *on*. Use ``set_detect_anomaly(True)``, which works as a call and in a ``with`` block.
+
+# sphinx_gallery_start_ignore
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    # sphinx_gallery_end_ignore
+    torch.autograd.detect_anomaly()
+    print("after detect_anomaly():", torch.is_anomaly_enabled())
+    with torch.autograd.detect_anomaly(False):
+        print("with detect_anomaly(False):", torch.is_anomaly_enabled())
+        # sphinx_gallery_start_ignore
+        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
+assert not torch.is_anomaly_enabled() and len(_caught) == 2
+assert "Anomaly Detection has been enabled" in str(_caught[0].message)
+_state = torch.is_anomaly_enabled
+torch.autograd.set_detect_anomaly(True)
+assert _state()
+with torch.autograd.set_detect_anomaly(False):
+    assert not _state()
+assert _state()
+torch.autograd.set_detect_anomaly(False)
+assert not _state()
+_layer, _raised = torch.nn.Sigmoid(), []
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with torch.autograd.set_detect_anomaly(True):
+        _gate = _layer(far)
+        _gate.mul_(2)
+        try:
+            _gate.backward()
+        except RuntimeError as error:
+            _raised.append("modified by an inplace operation" in str(error))
+assert _raised == [True] and "_gate = _layer(far)" in str(_caught[0].message)
+assert "_gate.mul_(2)" not in str(_caught[0].message)
+# sphinx_gallery_end_ignore
 
 # %%
 # "Previous calculation was induced by"
 # -------------------------------------
-# A gradient penalty runs backward through a gradient. Some nodes of this second pass were made by the first one. If such a node
-# fails, its warning leads to ``torch.autograd.grad``, and a second warning leads to the line of the forward pass:
+# A gradient penalty runs backward through a gradient. If a node fails that was made by the first backward, its warning leads to
+# ``torch.autograd.grad``, and a second warning leads to the line of the forward pass:
 
 
 def penalty(x):
@@ -360,7 +488,7 @@ def penalty(x):
 
 with print_as_on_screen() as shown:
     with torch.autograd.set_detect_anomaly(True):
-        penalty(height).backward()
+        penalty(near).backward()
 
 # sphinx_gallery_start_ignore
 assert len(shown) == 3 and "Error detected in PowBackward0" in shown[0]
@@ -375,23 +503,10 @@ assert "torch.autograd.grad(" not in shown[1]
 # NaN.
 
 # %%
-# Where the stack is, and what the mode costs
+# What the mode costs, and where the stack is
 # -------------------------------------------
-# Each node has a dictionary, ``metadata``. In the mode, the forward pass writes the stack into it, as text:
-
-with torch.autograd.set_detect_anomaly(True):
-    node = root(height).grad_fn
-
-print(list(node.metadata), "  without the mode:", list(root(height).grad_fn.metadata))
-
-# sphinx_gallery_start_ignore
-assert list(node.metadata) == ["traceback_"]
-assert root(height).grad_fn.metadata == {}
-assert any("torch.sqrt(x).masked_fill" in line for line in node.metadata["traceback_"])
-# sphinx_gallery_end_ignore
-
-# %%
-# How often does backward call PyTorch's operators, for a chain of 50 ``tanh`` and a sum?
+# The stack is text in ``node.metadata["traceback_"]``. How often does backward call PyTorch's operators, for a chain of 50
+# ``tanh`` and a sum?
 #
 # .. how-measured:: A TorchDispatchMode counts the operators that run in backward, with the mode off and on.
 
@@ -426,12 +541,16 @@ on = operators_in_backward(True)
 unchecked = operators_in_backward(True, False)
 
 # %%
-# The mode adds three calls for each of the 51 gradients:
+# The mode adds three calls for each of the 51 gradients, to look for NaN:
 
 print("off:", off.total(), "  on:", on.total(), "  check_nan=False:", unchecked.total())
 print(on - off)
 
 # sphinx_gallery_start_ignore
+with torch.autograd.set_detect_anomaly(True):
+    _node = root(near).grad_fn
+assert list(_node.metadata) == ["traceback_"] and root(near).grad_fn.metadata == {}
+assert any("torch.sqrt(x).masked_fill" in line for line in _node.metadata["traceback_"])
 with CountOperators() as _counter:
     torch.ones(()).item()
 assert "aten::_local_scalar_dense" in _counter.calls
@@ -445,120 +564,8 @@ assert {name.removeprefix("aten::") for name in on - off} == {
 
 # %%
 # The last of the three is what ``item()`` calls, so on a GPU :ref:`each waits for the device
-# <sphx_glr_gallery_cuda_devices.py>`. :ref:`The cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>` has times.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Turning the mode on for backward only.** The stack is stored when a node is made, so the forward pass needs the mode too:
-
-loss = root(width) + root(height)
-with print_as_on_screen() as shown:
-    with torch.autograd.set_detect_anomaly(True):
-        loss.backward()
-
-# sphinx_gallery_start_ignore
-assert "No forward pass information available. Enable detect anomaly" in shown[0]
-assert len(shown) == 2 and "returned nan values" in shown[1]
-with torch.autograd.set_detect_anomaly(True):
-    _loss = root(height)
-_loss.backward()  # stored, and not tested
-# sphinx_gallery_end_ignore
-
-# %%
-# **Losing the warning.** The forward line is in the warning. A filter that ignores warnings drops it, and so does a log that
-# keeps exceptions only. By default, Python prints a warning once for the same text and place: if you catch the error and go on,
-# a second failure with the same stack prints nothing.
-#
-# **Always fixing the line that is named.** Below, the square is named, because it is the first node that returns NaN. But the
-# cause is the square root after it: it returned ``inf``, which passes the test, and the square multiplied ``inf`` by 0. So if
-# the named line is fine, look at the operation that uses its result.
-
-with print_as_on_screen() as shown:
-    with torch.autograd.set_detect_anomaly(True):
-        square = height**2
-        torch.sqrt(square).backward()
-
-# sphinx_gallery_start_ignore
-assert "square = height**2" in shown[0] and "torch.sqrt(square)" not in shown[0]
-assert "'PowBackward0' returned nan" in shown[1]
-_seen = []
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("default")
-    for _ in range(2):
-        try:
-            with torch.autograd.set_detect_anomaly(True):
-                root(height).backward()
-        except RuntimeError:
-            _seen.append(len(_caught))
-assert _seen == [1, 1]
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("ignore")
-    with contextlib.suppress(RuntimeError), torch.autograd.detect_anomaly():
-        root(height).backward()
-assert not _caught
-# sphinx_gallery_end_ignore
-
-# %%
-# After an *in-place* error, the stack also leads to another line, whose node *saved* the tensor: see :ref:`that message
-# <sphx_glr_gallery_errors_modified_in_place.py>`.
-#
-# **Confusing two functions.** ``detect_anomaly`` works in a ``with`` block only. A plain call turns nothing on, though it
-# prints a warning that says so. Its argument is ``check_nan``, so ``detect_anomaly(False)`` in a ``with`` block turns the mode
-# *on*. Use ``set_detect_anomaly(True)``, which works as a call and in a ``with`` block.
-
-# sphinx_gallery_start_ignore
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    # sphinx_gallery_end_ignore
-    torch.autograd.detect_anomaly()
-    print("after detect_anomaly():", torch.is_anomaly_enabled())
-    with torch.autograd.detect_anomaly(False):
-        print("with detect_anomaly(False):", torch.is_anomaly_enabled())
-        # sphinx_gallery_start_ignore
-        assert torch.is_anomaly_enabled() and not torch.is_anomaly_check_nan_enabled()
-assert not torch.is_anomaly_enabled() and len(_caught) == 2
-assert "Anomaly Detection has been enabled" in str(_caught[0].message)
-_state = torch.is_anomaly_enabled
-torch.autograd.set_detect_anomaly(True)
-assert _state()
-with torch.autograd.set_detect_anomaly(False):
-    assert not _state()
-assert _state()
-torch.autograd.set_detect_anomaly(False)
-assert not _state()
-_layer, _raised = torch.nn.Sigmoid(), []
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    with torch.autograd.set_detect_anomaly(True):
-        _gate = _layer(width)
-        _gate.mul_(2)
-        try:
-            _gate.backward()
-        except RuntimeError as error:
-            _raised.append("modified by an inplace operation" in str(error))
-assert _raised == [True] and "_gate = _layer(width)" in str(_caught[0].message)
-assert "_gate.mul_(2)" not in str(_caught[0].message)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Expecting the mode to stay in its thread.** ``no_grad`` belongs to a thread. This mode is one switch for the whole process:
-
-thread = Thread(target=torch.autograd.set_detect_anomaly, args=(True,))
-thread.start()
-thread.join()
-print("in the main thread:", torch.is_anomaly_enabled())
-torch.autograd.set_detect_anomaly(False)
-
-# sphinx_gallery_start_ignore
-_seen = []
-torch.autograd.set_detect_anomaly(True)
-_other = Thread(target=lambda: _seen.append(torch.is_anomaly_enabled()))
-_other.start()
-_other.join()
-torch.autograd.set_detect_anomaly(False)
-assert _seen == [True]
-# sphinx_gallery_end_ignore
+# <sphx_glr_gallery_cuda_devices.py>`. :ref:`The cost of recording <sphx_glr_gallery_profiling_cost_of_recording.py>`
+# has times.
 
 # %%
 # Exercise

@@ -27,45 +27,63 @@ Mixed precision with autocast: bfloat16 or float16
 # %%
 # What autocast does
 # ------------------
-# In 16 bits, training usually takes less memory, and linear layers and convolutions are faster on most GPUs. Inside the
-# ``with``, some operations *cast* (convert) their operands first. ``w`` itself stays in float32:
+# In 16 bits, training usually takes less memory, and linear layers and convolutions are faster on most GPUs. **Forward and loss
+# are inside of the** ``with``, **backward and the optimizer's step are outside**:
 
-import pandas as pd
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.amp import custom_bwd, custom_fwd
-from torch.autograd.graph import saved_tensors_hooks
 
-x = torch.tensor([[1.0, 2.0]])
-w = torch.tensor([[0.25], [0.125]], requires_grad=True)
+torch.manual_seed(0)
+model, x = nn.Linear(4, 1), torch.randn(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
-with torch.autocast("cpu", dtype=torch.bfloat16):  # "cuda" on a GPU
-    y = x @ w
-    loss = (y - 1).square().sum()
-loss.backward()
+for _ in range(30):
+    with torch.autocast("cpu", dtype=torch.bfloat16):  # "cuda" on a GPU
+        output = model(x)
+        loss = F.mse_loss(output, x.sum(1, keepdim=True))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
 
-# graph: loss -- autocast cast w to bfloat16 before the product, and the cast is a node
-
-print("y", y.dtype, "  loss", loss.dtype)
-print("w", w.dtype, "  w.grad", w.grad.dtype)
+print(f"loss {loss.item():.4f}")
+print("output:", output.dtype, "  loss:", loss.dtype)
+print("weight:", model.weight.dtype, "  its gradient:", model.weight.grad.dtype)
 
 # sphinx_gallery_start_ignore
-assert y.dtype == loss.dtype == torch.bfloat16 and w.grad.dtype == w.dtype
-assert y.grad_fn.next_functions[1][0].name() == "ToCopyBackward0"
-assert w.grad.dtype == torch.float32 and w.grad.flatten().tolist() == [-1, -2]
+assert loss < 0.001
+assert output.dtype == torch.bfloat16
+assert loss.dtype == model.weight.dtype == model.weight.grad.dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
-# The cast is a node of the graph, ``ToCopyBackward0``, so it returns the gradient in float32. Call ``backward()`` outside of
-# the ``with``: it uses the types of the forward pass anyway.
+# Some operations *cast* (convert) their operands to bfloat16, and others, such as ``mse_loss``, to float32. The weight itself
+# stays in float32. Its cast is a node of the graph, which returns the gradient in float32:
+
+w = torch.tensor([[0.25], [0.125]], requires_grad=True)
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = torch.tensor([[1.0, 2.0]]) @ w
+
+# graph: y -- autocast cast w to bfloat16 before the product, and the cast is a node
+
+# sphinx_gallery_start_ignore
+assert y.dtype == torch.bfloat16
+assert y.grad_fn.next_functions[1][0].name() == "ToCopyBackward0"
+(_gradient,) = torch.autograd.grad(y.sum(), w)
+assert _gradient.dtype == torch.float32
+# sphinx_gallery_end_ignore
 
 # %%
 # Less memory for the same model
 # ------------------------------
-# Your training step needs too much memory. Four blocks of ``Linear`` and ``GELU``, in three ways: all in float32, under
-# autocast, and with everything in bfloat16, the weights too. The hook ``note`` adds up the bytes that the graph saves for
-# backward, without weights and batch:
+# How many bytes does the graph save for backward, without weights and batch? Four blocks of ``Linear`` and ``GELU`` are trained
+# in float32, under autocast, and with everything in bfloat16, the weights too.
+#
+# .. how-measured:: The hook ``note`` adds up the bytes. The error is the distance to the gradient in float32.
+
+import pandas as pd
+from torch.autograd.graph import saved_tensors_hooks
 
 
 def train_step(weights, products):
@@ -99,12 +117,14 @@ for name, *types in (
     saved, gradient = train_step(*types)
     error = (gradient.float() - exact).norm() / exact.norm()
     rows[name] = {
-        "weights": str(types[0])[6:],
         "gradients": str(gradient.dtype)[6:],
         "bytes saved for backward": f"{saved:,}",
         "error of the gradient": f"{error:.1%}",
     }
 steps = pd.DataFrame(rows).T
+
+# %%
+# Autocast saves fewer bytes, and its gradients stay in float32:
 
 # sphinx_gallery_start_ignore
 _bytes = [int(text.replace(",", "")) for text in steps["bytes saved for backward"]]
@@ -118,13 +138,12 @@ assert steps["gradients"].tolist() == ["float32", "float32", "bfloat16"]
 steps.rename_axis(columns="step")
 
 # %%
-# Under autocast, the results of these layers take half of their bytes. But on top come copies in bfloat16, of the batch and of
-# three weights. Weights and optimizer take as much memory as before.
+# Autocast adds copies of the batch and of three weights in bfloat16. Weights and optimizer take as much memory as before.
 
 # %%
 # Which operation gives which type
 # --------------------------------
-# CPU and CUDA have different lists. ``nn.Linear`` returns bfloat16 under autocast, so look at *from bfloat16* first.
+# ``nn.Linear`` returns bfloat16 under autocast. So for the operation that follows, look at *from bfloat16*.
 #
 # .. how-measured:: Each expression runs under FakeTensorMode, which computes types and shapes for CUDA without a GPU.
 
@@ -165,15 +184,11 @@ def tabulate_types(expressions):
             for kind in (torch.bfloat16, torch.float32)
             for device in ("cpu", "cuda")
         }
-    types = pd.DataFrame(rows).T
-    cpu, cuda = types.filter(like="CPU"), types.filter(like="CUDA")
-    differ = (cpu.values != cuda.values).any(axis=1)
-    types.insert(0, "differ", ["yes" if d else "" for d in differ])
-    return types
+    return pd.DataFrame(rows).T
 
 
 # %%
-# The type of each result under ``autocast(dtype=torch.bfloat16)``:
+# The type of each result on a GPU, under ``autocast(dtype=torch.bfloat16)``:
 
 expressions = {
     "a @ b": lambda a, b, v: a @ b,
@@ -208,8 +223,9 @@ for _name, _function in expressions.items():
             _found = type_of(_function, _device, _half, torch.float16)
             _column = f"{_device.upper()}, from {str(_kind)[6:]}"
             assert _found.replace("float16", "bfloat16") == types.loc[_name, _column]
+_cpu, _cuda = types.filter(like="CPU"), types.filter(like="CUDA")
 assert (
-    list(types.index[types["differ"] == "yes"])
+    list(types.index[(_cpu.values != _cuda.values).any(axis=1)])
     == """torch.mv(a, v)
 a.exp()
 a.sum()
@@ -217,19 +233,330 @@ a.softmax(1)
 F.layer_norm(a, (4,))""".splitlines()
 )
 assert (
-    (types.loc[["F.mse_loss(a, b)", "F.cross_entropy(a, b)"]].iloc[:, 1:])
+    types.loc[["F.mse_loss(a, b)", "F.cross_entropy(a, b)"]]
     .eq("float32")
     .all(axis=None)
 )
+_rows = ["a.exp()", "a.sum()", "a.softmax(1)", "F.layer_norm(a, (4,))"]
+assert (types.loc[_rows, "CPU, from bfloat16"] == "bfloat16").all()
+assert (types.loc[_rows].filter(like="CUDA") == "float32").all(axis=None)
 # sphinx_gallery_end_ignore
-types.rename_axis(columns="expression")
+types.filter(like="CUDA").rename_axis(columns="expression")
 
 # %%
-# On CUDA, ``exp``, ``sum``, ``softmax`` and ``layer_norm`` return float32. On the CPU they return bfloat16 for an operand in
-# bfloat16. With float16, the table is the same.
+# ``softmax`` and these losses return float32. The CPU has different rules: ``exp``, ``sum``, ``softmax`` and ``layer_norm``
+# keep bfloat16 there. With float16, the table is the same. On CUDA, ``binary_cross_entropy`` raises an error, so use
+# ``binary_cross_entropy_with_logits``. :ref:`Near the end of the page <autocast-rules>` are all operations.
+
+# %%
+# bfloat16 or float16
+# -------------------
+# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range.
 #
-# Both lists in full follow. An operation with *no rule*, or outside of both lists, works with the types that it gets, or
-# consists of others that have a rule, as ``cross_entropy`` does on CUDA.
+# .. how-measured:: This code rounds numbers to both formats. Each point is the largest relative error of about a thousand
+#    numbers, from that size to twice that size.
+
+import matplotlib.pyplot as plt
+
+powers = range(-33, 27)
+numbers = torch.logspace(0, 1, 1001, base=2, dtype=torch.float64)  # from 1 to 2
+
+
+def measure_worst_error(kind, power):
+    exact = numbers * 2.0**power
+    return ((exact.to(kind).double() - exact) / exact).abs().clamp(max=1).max().item()
+
+
+def plot_worst_errors(errors):
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
+    sizes = [2.0**power for power in powers]
+    ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
+    ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
+    ax.set(xlabel="size of the number", ylabel="worst relative error")
+    ax.set_title("float16 is finer, and ends on both sides")
+    ax.legend(loc="upper center")
+
+
+# %%
+# The rounding error of each format, from tiny numbers to large ones:
+
+formats = (torch.float16, torch.bfloat16)
+errors = {
+    kind: [measure_worst_error(kind, power) for power in powers] for kind in formats
+}
+
+# figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
+#   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
+#   these numbers become zero. At the other end it jumps to 1, where numbers become infinite.
+plot_worst_errors(errors)
+
+print("largest float16:", torch.finfo(torch.float16).max)
+print("3e-8 in float16: ", torch.tensor(3e-8).half().item())
+print("2e-8 in float16: ", torch.tensor(2e-8).half().item())
+
+# sphinx_gallery_start_ignore
+assert 0.0004 < measure_worst_error(torch.float16, 0) < 0.0005
+assert 0.003 < measure_worst_error(torch.bfloat16, 0) < 0.004
+assert all(error == errors[torch.bfloat16][0] for error in errors[torch.bfloat16])
+_normal = [
+    e for e, p in zip(errors[torch.float16], powers, strict=True) if -14 <= p < 15
+]
+assert max(_normal) == min(_normal)
+assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
+assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
+assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
+assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
+_bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
+assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
+# sphinx_gallery_end_ignore
+
+# %%
+# Gradients smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
+# <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
+# ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
+
+# %%
+# An island in float32
+# --------------------
+# For a part that needs more digits or range, switch autocast off and convert the inputs:
+
+layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    h = layer(batch)
+    with torch.autocast("cpu", enabled=False):  # "cuda" on a GPU
+        scores = h.float() @ layer.weight.T
+print(h.dtype, scores.dtype)
+
+# sphinx_gallery_start_ignore
+assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
+_raised = []
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast("cpu", enabled=False):
+        try:
+            h @ layer.weight.T
+        except RuntimeError as error:
+            _raised.append("to have the same dtype" in str(error))
+assert _raised == [True]
+# sphinx_gallery_end_ignore
+
+# %%
+# In your own ``autograd.Function``, two decorators do this for forward and backward. ``device_type`` is that of the autocast
+# outside:
+
+from torch.amp import custom_bwd, custom_fwd
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    @staticmethod
+    @custom_bwd(device_type="cpu")
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient @ x.T + x.T @ gradient
+
+
+x = torch.rand(2, 2, requires_grad=True)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = Square.apply(x @ x)
+print(y.dtype)
+
+# sphinx_gallery_start_ignore
+assert y.dtype == torch.float32
+y.sum().backward()
+_x = x.detach().clone().requires_grad_()
+_low = (_x.bfloat16() @ _x.bfloat16()).float()
+(_low @ _low).sum().backward()
+assert torch.allclose(x.grad, _x.grad, rtol=0.02)
+
+
+class _Uncast(Square):
+    @staticmethod
+    @custom_fwd(device_type="cpu")
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+
+def _penalty(square):
+    _z = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _h = _z @ _z
+        with torch.autocast("cpu", enabled=False):
+            _y = square(_h)
+    (_slope,) = torch.autograd.grad(_y.sum(), _h, create_graph=True)
+    if not _slope.requires_grad:
+        return None
+    return torch.autograd.grad(_slope.float().square().sum(), _z)[0]
+
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    _h = x.detach().bfloat16().requires_grad_()
+    (_slope,) = torch.autograd.grad(Square.apply(_h).sum(), _h, create_graph=True)
+assert not _slope.requires_grad  # cast_inputs has cut the second derivative
+_found = _penalty(lambda h: _Uncast.apply(h.float()))
+assert torch.allclose(_found, _penalty(lambda h: h.float() @ h.float()), rtol=0.02)
+
+
+class _New(torch.autograd.Function):
+    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
+
+
+_raised = []
+try:
+    _New.apply(x).sum().backward()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
+assert torch.get_float32_matmul_precision() == "highest"
+# sphinx_gallery_end_ignore
+
+# %%
+# ``cast_inputs`` converts outside of the graph, so a gradient penalty silently loses this part. For a penalty, leave it out,
+# and call ``Square.apply(h.float())`` in an island. With a separate ``setup_context``, backward raises ``AttributeError: ...
+# '_fwd_used_autocast'`` (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
+#
+# **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
+# fewer digits on GPUs that have TF32.
+
+# %%
+# What people get wrong
+# ---------------------
+# **A training loop inside of one** ``with``. Autocast keeps the 16-bit copy of a weight until you leave the outermost ``with``.
+# But the optimizer changes only the float32 weight, so the loss silently stays where it is:
+
+torch.manual_seed(0)
+model, x = nn.Linear(4, 1), torch.randn(64, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    for step in range(30):
+        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step in (0, 29):
+            print(f"step {step}: loss {loss.item():.4f}")
+
+# sphinx_gallery_start_ignore
+assert 5 < loss < 6 and model.weight.min() > 4  # it has moved far, to no effect
+# sphinx_gallery_end_ignore
+
+# %%
+# Instead write the ``with`` inside the loop, as at the top of this page.
+
+# sphinx_gallery_start_ignore
+_layer = nn.Linear(2, 2)
+with torch.autocast("cpu", torch.bfloat16):
+    _first = _layer(torch.ones(1, 2))
+    with torch.no_grad():
+        _layer.weight.zero_()
+    assert torch.equal(_layer(torch.ones(1, 2)), _first)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(_layer(torch.ones(1, 2)), _first)
+with torch.autocast("cpu", torch.bfloat16):
+    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
+with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+    _first = _layer(torch.ones(1, 2))
+    with torch.no_grad():
+        _layer.weight.fill_(1)
+    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
+for _other in (_layer.half(), nn.Linear(2, 2).requires_grad_(False)):  # not kept
+    with torch.autocast("cpu", torch.bfloat16):
+        _first = _other(torch.ones(1, 2))
+        with torch.no_grad():
+            _other.weight.add_(1)
+        assert not torch.equal(_other(torch.ones(1, 2)), _first)
+_layer = nn.Linear(2, 2)
+with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it too
+    _found = []
+    for _value in (1, 2):
+        with torch.no_grad():
+            _layer.weight.fill_(_value)
+        with torch.autocast("cpu", torch.bfloat16):
+            _found.append(_layer(torch.ones(1, 2)))
+    assert torch.equal(*_found)
+# sphinx_gallery_end_ignore
+
+# %%
+# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``. So move the next layer inside, or write
+# ``h.float()``, which NumPy needs too:
+
+layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    h = layer(batch)
+try:
+    layer(h)
+except RuntimeError as error:
+    message = str(error)
+    print(f"RuntimeError: {message}")
+
+# sphinx_gallery_start_ignore
+_scores, _mask, _raised = torch.ones(2, 2).half(), torch.eye(2).bool(), []
+_mask[1] = True  # a row without any score
+try:
+    _scores.masked_fill(_mask, -1e9)
+except RuntimeError as error:
+    _raised.append("Half without overflow" in str(error))
+assert _raised == [True]
+for _kind in (torch.float16, torch.bfloat16, torch.float32):
+    _filled = _scores.to(_kind).masked_fill(_mask, torch.finfo(_kind).min)
+    assert _filled.softmax(1).tolist() == [[0, 1], [0.5, 0.5]]
+_raised = []
+try:
+    h.detach().numpy()
+except TypeError as error:
+    _raised.append("unsupported ScalarType BFloat16" in str(error))
+assert _raised == [True] and h.detach().float().numpy().dtype.name == "float32"
+assert "must have the same dtype" in message and layer(h.float()).dtype == torch.float32
+import threading
+import warnings
+
+_seen = []
+with torch.autocast("cpu", torch.bfloat16):
+    _thread = threading.Thread(
+        target=lambda: _seen.append(torch.is_autocast_enabled("cpu"))
+    )
+    _thread.start()
+    _thread.join()
+    assert torch.is_autocast_enabled("cpu") and _seen == [False]
+    _wide = torch.ones(2, 2, dtype=torch.float64)
+    assert (_wide @ _wide).dtype == torch.float64
+    _out = torch.zeros(2, 2)
+    torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=_out)
+    assert _out.dtype == torch.float32
+    assert torch.ones(2, 2).addmm_(_out, _out).dtype == torch.float32
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    torch.cuda.amp.autocast()
+_texts = [str(w.message) for w in _caught if w.category is FutureWarning]
+assert len(_texts) == 1
+assert "`torch.cuda.amp.autocast(args...)` is deprecated" in _texts[0]
+assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
+# sphinx_gallery_end_ignore
+
+# %%
+# **-1e9 in a mask.** It is out of the range of float16, so ``scores.masked_fill(mask, -1e9)`` raises. Instead of -1e9 write
+# ``torch.finfo(scores.dtype).min``.
+#
+# **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
+# in-place ``addmm_``. A thread that you start begins with autocast off.
+#
+# **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.autocast("cuda")``.
+
+# %%
+# .. _autocast-rules:
+#
+# All operations with a rule
+# --------------------------
+# An operation with *no rule*, or outside of both lists, works with the types that it gets, or consists of others that have a
+# rule, as ``cross_entropy`` does on CUDA.
 #
 # .. how-measured:: For each operation that PyTorch registers for autocast, a dispatch mode notes the first cast and stops
 #    there. So shapes that do not fit do no harm.
@@ -375,314 +702,7 @@ with torch.autocast("cpu", torch.bfloat16):
 print_rules(rules_of)
 
 # %%
-# The lists differ a little from release to release. Look up your loss: ``gaussian_nll_loss`` has no rule on either device.
-# Under autocast on CUDA, ``binary_cross_entropy`` raises an error, so use ``binary_cross_entropy_with_logits`` instead.
-
-# %%
-# bfloat16 or float16
-# -------------------
-# Both take 16 bits. float16 spends more of them on digits, bfloat16 on range.
-#
-# .. how-measured:: This code rounds numbers to both formats. Each point is the largest relative error of about a thousand
-#    numbers, from that size to twice that size.
-
-import matplotlib.pyplot as plt
-
-powers = range(-33, 27)
-numbers = torch.logspace(0, 1, 1001, base=2, dtype=torch.float64)  # from 1 to 2
-
-
-def measure_worst_error(kind, power):
-    exact = numbers * 2.0**power
-    return ((exact.to(kind).double() - exact) / exact).abs().clamp(max=1).max().item()
-
-
-def plot_worst_errors(errors):
-    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
-    sizes = [2.0**power for power in powers]
-    ax.loglog(sizes, errors[torch.float16], "-", color="#c2410c", label="float16")
-    ax.loglog(sizes, errors[torch.bfloat16], "--", color="#2563eb", label="bfloat16")
-    ax.set(xlabel="size of the number", ylabel="worst relative error")
-    ax.set_title("float16 is finer, and ends on both sides")
-    ax.legend(loc="upper center")
-
-
-# %%
-# The rounding error of each format, from tiny numbers to large ones:
-
-formats = (torch.float16, torch.bfloat16)
-errors = {
-    kind: [measure_worst_error(kind, power) for power in powers] for kind in formats
-}
-
-# figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
-#   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
-#   these numbers become zero. At the other end it jumps to 1, where numbers become infinite.
-plot_worst_errors(errors)
-
-print("largest float16:", torch.finfo(torch.float16).max)
-print("3e-8 in float16: ", torch.tensor(3e-8).half().item())
-print("2e-8 in float16: ", torch.tensor(2e-8).half().item())
-
-# sphinx_gallery_start_ignore
-assert 0.0004 < measure_worst_error(torch.float16, 0) < 0.0005
-assert 0.003 < measure_worst_error(torch.bfloat16, 0) < 0.004
-assert all(error == errors[torch.bfloat16][0] for error in errors[torch.bfloat16])
-_normal = [
-    e for e, p in zip(errors[torch.float16], powers, strict=True) if -14 <= p < 15
-]
-assert max(_normal) == min(_normal)
-assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
-assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
-assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
-assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
-_bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
-assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
-# sphinx_gallery_end_ignore
-
-# %%
-# Gradients are often tiny, and those smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
-# <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
-# ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
-
-# %%
-# An island in float32
-# --------------------
-# For a part that needs more digits or range, switch autocast off and convert the inputs:
-
-layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    h = layer(batch)
-    with torch.autocast("cpu", enabled=False):  # "cuda" on a GPU
-        scores = h.float() @ layer.weight.T
-print(h.dtype, scores.dtype)
-
-# sphinx_gallery_start_ignore
-assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
-_raised = []
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    with torch.autocast("cpu", enabled=False):
-        try:
-            h @ layer.weight.T
-        except RuntimeError as error:
-            _raised.append("to have the same dtype" in str(error))
-assert _raised == [True]
-# sphinx_gallery_end_ignore
-
-# %%
-# In your own ``autograd.Function``, two decorators do this for forward and backward. ``device_type`` is that of the autocast
-# outside:
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x @ x
-
-    @staticmethod
-    @custom_bwd(device_type="cpu")
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient @ x.T + x.T @ gradient
-
-
-x = torch.rand(2, 2, requires_grad=True)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    y = Square.apply(x @ x)
-print(y.dtype)
-
-# sphinx_gallery_start_ignore
-assert y.dtype == torch.float32
-y.sum().backward()
-_x = x.detach().clone().requires_grad_()
-_low = (_x.bfloat16() @ _x.bfloat16()).float()
-(_low @ _low).sum().backward()
-assert torch.allclose(x.grad, _x.grad, rtol=0.02)
-
-
-class _Uncast(Square):
-    @staticmethod
-    @custom_fwd(device_type="cpu")
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x @ x
-
-
-def _penalty(square):
-    _z = torch.arange(4.0).reshape(2, 2).requires_grad_()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        _h = _z @ _z
-        with torch.autocast("cpu", enabled=False):
-            _y = square(_h)
-    (_slope,) = torch.autograd.grad(_y.sum(), _h, create_graph=True)
-    if not _slope.requires_grad:
-        return None
-    return torch.autograd.grad(_slope.float().square().sum(), _z)[0]
-
-
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    _h = x.detach().bfloat16().requires_grad_()
-    (_slope,) = torch.autograd.grad(Square.apply(_h).sum(), _h, create_graph=True)
-assert not _slope.requires_grad  # cast_inputs has cut the second derivative
-_found = _penalty(lambda h: _Uncast.apply(h.float()))
-assert torch.allclose(_found, _penalty(lambda h: h.float() @ h.float()), rtol=0.02)
-
-
-class _New(torch.autograd.Function):
-    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
-    setup_context = staticmethod(lambda ctx, inputs, output: None)
-    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
-
-
-_raised = []
-try:
-    _New.apply(x).sum().backward()
-except AttributeError as error:
-    _raised.append(str(error))
-assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
-assert torch.get_float32_matmul_precision() == "highest"
-# sphinx_gallery_end_ignore
-
-# %%
-# ``cast_inputs`` converts outside of the graph, so a gradient of the gradient (a gradient penalty) silently loses this part.
-# For a penalty, leave ``cast_inputs`` out, and call ``Square.apply(h.float())`` in an island. With a separate
-# ``setup_context``, backward raises ``AttributeError: ... '_fwd_used_autocast'`` (`pytorch#132388
-# <https://github.com/pytorch/pytorch/issues/132388>`__).
-#
-# **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
-# fewer digits on GPUs that have TF32. The tensors take the same memory. PyTorch's default is ``"highest"``.
-
-# %%
-# What people get wrong
-# ---------------------
-# **A training loop inside of one** ``with``. Autocast keeps the 16-bit copy of a weight until you leave the outermost ``with``.
-# But the optimizer changes only the float32 weight, so the loss silently stays where it is:
-
-torch.manual_seed(0)
-model, x = nn.Linear(4, 1), torch.randn(64, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    for step in range(30):
-        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if step in (0, 29):
-            print(f"step {step}: loss {loss.item():.4f}")
-
-# sphinx_gallery_start_ignore
-assert 5 < loss < 6 and model.weight.min() > 4  # it has moved far, to no effect
-# sphinx_gallery_end_ignore
-
-# %%
-# Instead write the ``with`` inside the loop, around forward and loss:
-
-torch.manual_seed(0)
-model, x = nn.Linear(4, 1), torch.randn(64, 4)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-for _ in range(30):
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = F.mse_loss(model(x), x.sum(1, keepdim=True))
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-print(f"step 29: loss {loss.item():.4f}")
-
-# sphinx_gallery_start_ignore
-assert loss < 0.001
-_layer = nn.Linear(2, 2)
-with torch.autocast("cpu", torch.bfloat16):
-    _first = _layer(torch.ones(1, 2))
-    with torch.no_grad():
-        _layer.weight.zero_()
-    assert torch.equal(_layer(torch.ones(1, 2)), _first)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(_layer(torch.ones(1, 2)), _first)
-with torch.autocast("cpu", torch.bfloat16):
-    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
-with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-    _first = _layer(torch.ones(1, 2))
-    with torch.no_grad():
-        _layer.weight.fill_(1)
-    assert not torch.equal(_layer(torch.ones(1, 2)), _first)
-for _other in (_layer.half(), nn.Linear(2, 2).requires_grad_(False)):  # not kept
-    with torch.autocast("cpu", torch.bfloat16):
-        _first = _other(torch.ones(1, 2))
-        with torch.no_grad():
-            _other.weight.add_(1)
-        assert not torch.equal(_other(torch.ones(1, 2)), _first)
-_layer = nn.Linear(2, 2)
-with torch.autocast("cpu", enabled=False):  # an outer one that is off keeps it too
-    _found = []
-    for _value in (1, 2):
-        with torch.no_grad():
-            _layer.weight.fill_(_value)
-        with torch.autocast("cpu", torch.bfloat16):
-            _found.append(_layer(torch.ones(1, 2)))
-    assert torch.equal(*_found)
-# sphinx_gallery_end_ignore
-
-# %%
-# **Types that meet outside.** ``h`` stays in bfloat16 after the ``with``. So move the next layer inside, or write
-# ``h.float()``:
-
-layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    h = layer(batch)
-try:
-    layer(h)
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "must have the same dtype" in message and layer(h.float()).dtype == torch.float32
-import threading
-import warnings
-
-_seen = []
-with torch.autocast("cpu", torch.bfloat16):
-    _thread = threading.Thread(
-        target=lambda: _seen.append(torch.is_autocast_enabled("cpu"))
-    )
-    _thread.start()
-    _thread.join()
-    assert torch.is_autocast_enabled("cpu") and _seen == [False]
-    _wide = torch.ones(2, 2, dtype=torch.float64)
-    assert (_wide @ _wide).dtype == torch.float64
-    _out = torch.zeros(2, 2)
-    torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=_out)
-    assert _out.dtype == torch.float32
-    assert torch.ones(2, 2).addmm_(_out, _out).dtype == torch.float32
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
-    torch.cuda.amp.autocast()
-_texts = [str(w.message) for w in _caught if w.category is FutureWarning]
-assert len(_texts) == 1
-assert "`torch.cuda.amp.autocast(args...)` is deprecated" in _texts[0]
-assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# **Expecting autocast everywhere.** These keep their types: a product of float64 matrices, ``torch.mm`` with ``out=``, and
-# in-place ``addmm_``. A thread that you start begins with autocast off.
-#
-# **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.autocast("cuda")``.
-
-# %%
-# **Asking autocast whether there is a GPU.** ``is_autocast_available`` knows kinds of devices, not your machine. No machine has
-# both a CUDA and an MPS device:
-
-kinds = ("cpu", "cuda", "mps", "meta")
-print({kind: torch.amp.is_autocast_available(kind) for kind in kinds})
-
-# sphinx_gallery_start_ignore
-assert [torch.amp.is_autocast_available(kind) for kind in kinds] == [True] * 3 + [False]
-# sphinx_gallery_end_ignore
+# ``gaussian_nll_loss`` has no rule on either device. The lists differ a little between releases.
 
 # %%
 # Exercise

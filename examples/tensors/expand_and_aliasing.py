@@ -4,28 +4,28 @@ expand or repeat, and in-place writes
 
 .. in-short::
 
-   Let ``x`` have the shape ``(3, 1)``. ``x.expand(3, 4)`` repeats its elements without a copy: the four of a row are one memory
-   cell. ``x.repeat(1, 4)`` copies. Use ``expand`` to read. Call ``.clone()`` before you write: some writes into an expanded
-   tensor raise, but others change more elements than you named. ``a -= a[:, :1]`` can be silently wrong, because it reads
-   cells that it has overwritten. Write ``a -= a[:, :1].clone()``.
+   Let ``x`` be one row, with the shape ``(1, 3)``. ``x.expand(4, 3)`` repeats it without a copy: all four rows are the same
+   three memory cells. ``x.repeat(4, 1)`` copies. Use ``expand`` to read. Call ``.clone()`` before you write: some writes into
+   an expanded tensor raise, but others change every row. ``a -= a[:, :1]`` can be silently wrong, because it reads cells that
+   it has overwritten. Write ``a -= a[:, :1].clone()``.
 """
 
 # %%
-# The problem: one write changes a whole row
-# ------------------------------------------
-# You repeat a mask, a bias or a start state for each example of a batch. ``expand`` makes four columns of one. Then you set a
-# single element:
+# The problem: one write changes every row
+# ----------------------------------------
+# Four sequences begin with the same state of three numbers. Then you reset the state of one of them:
 
 import torch
 
-x = torch.tensor([[1.0], [2.0], [3.0]])
-wide = x.expand(3, 4)
-wide[0, 0] = 9
-print(wide)
-print(x.flatten())
+start = torch.tensor([[1.0, 2.0, 3.0]])
+states = start.expand(4, 3)
+states[1] = 0
+print(states)
+print(start)
 
 # %%
-# All four elements of the row changed, and ``x`` as well: they are one cell of memory. Such sharing is called *aliasing*.
+# All four rows changed, and ``start`` as well: they are the same memory cells. Such sharing is called *aliasing*. **If you
+# write into the result, make it with** ``start.expand(4, 3).clone()`` **or** ``start.repeat(4, 1)``.
 #
 # .. how-measured:: This code draws two tensors with the number of each element's memory cell.
 
@@ -42,7 +42,7 @@ def draw_cell(ax, left, top, number, color):
 
 
 def draw_cells(tensors):
-    _, ax = plt.subplots(figsize=(7, 2.5), layout="constrained")
+    _, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
     left = 0
     for name, tensor in tensors.items():
         rows, columns = tensor.shape
@@ -50,15 +50,15 @@ def draw_cells(tensors):
         for i in range(rows):
             for j in range(columns):
                 cell = i * tensor.stride(0) + j * tensor.stride(1)
-                used.add((cell, COLORS[i]))
-                draw_cell(ax, left + j, 3.6 - 0.7 * i, cell, COLORS[i])
-        ax.text(left + columns / 2, 4.6, name, ha="center", va="bottom")
-        start = left + columns / 2 - len(used) / 2
+                used.add((cell, COLORS[j]))
+                draw_cell(ax, left + j, 4.3 - 0.7 * i, cell, COLORS[j])
+        ax.text(left + columns / 2, 5.3, name, ha="center", va="bottom")
+        first = left + columns / 2 - len(used) / 2
         for cell, color in sorted(used):
-            draw_cell(ax, start + cell, 0.3, cell, color)
-        ax.text(start + len(used) / 2, 1.3, "memory", ha="center")
+            draw_cell(ax, first + cell, 0.3, cell, color)
+        ax.text(first + len(used) / 2, 1.3, "memory", ha="center")
         left += 9
-    ax.set(xlim=(-1, 17.5), ylim=(0.2, 5.2))
+    ax.set(xlim=(-1, 17.5), ylim=(0.2, 5.9))
     ax.set_title("The same twelve elements, in 3 cells and in 12")
     ax.axis("off")
 
@@ -66,18 +66,20 @@ def draw_cells(tensors):
 # %%
 # The numbers are the cells of memory:
 
-# figure: Left, x.expand(3, 4): a grid of three rows and four columns, in which all elements of a row have one number, 0, 1
-#   or 2, and below it a memory of three cells. Right, x.repeat(1, 4): the same grid with the numbers 0 to 11, and below it a
-#   memory of twelve cells.
-draw_cells({"x.expand(3, 4)": wide, "x.repeat(1, 4)": x.repeat(1, 4)})
+# figure: Left, start.expand(4, 3): a grid of four rows and three columns, in which each row has the numbers 0, 1, 2, and below
+#   it a memory of three cells. Right, start.repeat(4, 1): the same grid with the numbers 0 to 11, and below it a memory of
+#   twelve cells.
+repeated = start.repeat(4, 1)
+draw_cells({"start.expand(4, 3)": states, "start.repeat(4, 1)": repeated})
 
 # sphinx_gallery_start_ignore
-assert wide.tolist() == [[9] * 4, [2] * 4, [3] * 4] and x.flatten().tolist() == [
-    9,
-    2,
-    3,
-]
-assert wide.stride() == (1, 0) and x.repeat(1, 4).stride() == (4, 1)
+assert states.tolist() == [[0] * 3] * 4 and start.tolist() == [[0] * 3]
+assert states.stride() == (0, 1) and start.repeat(4, 1).stride() == (3, 1)
+_start = torch.tensor([[1.0, 2.0, 3.0]])
+for _states in (_start.expand(4, 3).clone(), _start.repeat(4, 1)):
+    _states[1] = 0
+    assert _states.tolist() == [[1, 2, 3], [0, 0, 0], [1, 2, 3], [1, 2, 3]]
+assert _start.tolist() == [[1, 2, 3]]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -107,69 +109,70 @@ def count_cells(tensors):
 # %%
 # The copies are those with 12 cells:
 
-x = torch.tensor([[1.0], [2.0], [3.0]])
+x = torch.tensor([[1.0, 2.0, 3.0]])
 calls = {
     "x": x,
-    "x.expand(3, 4)": x.expand(3, 4),
-    "x.expand(-1, 4)": x.expand(-1, 4),
-    "x.expand(2, -1, 4)": x.expand(2, -1, 4),
-    "x.repeat(1, 4)": x.repeat(1, 4),
-    "x.expand(3, 4).clone()": x.expand(3, 4).clone(),
+    "x.expand(4, 3)": x.expand(4, 3),
+    "x.expand(4, -1)": x.expand(4, -1),
+    "x.expand(2, 4, -1)": x.expand(2, 4, -1),
+    "x.repeat(4, 1)": x.repeat(4, 1),
+    "x.expand(4, 3).clone()": x.expand(4, 3).clone(),
 }
 
 # sphinx_gallery_start_ignore
 _table = count_cells(calls)
 assert _table["cells in memory"].tolist() == [3, 3, 3, 3, 12, 12]
 assert _table["strides"].tolist() == [
-    (1, 1),
-    (1, 0),
-    (1, 0),
-    (0, 1, 0),
-    (4, 1),
-    (4, 1),
+    (3, 1),
+    (0, 1),
+    (0, 1),
+    (0, 0, 1),
+    (3, 1),
+    (3, 1),
 ]
-assert x.expand_as(torch.zeros(3, 4)).stride() == (1, 0)
-assert x.broadcast_to(3, 4).stride() == (1, 0)
+assert x.expand_as(torch.zeros(4, 3)).stride() == (0, 1)
+assert x.broadcast_to(4, 3).stride() == (0, 1)
+assert x.tile(4, 1).stride() == (3, 1) and x.tile(4, 1).equal(x.repeat(4, 1))
 # sphinx_gallery_end_ignore
 count_cells(calls)
 
 # %%
-# ``expand_as``, ``broadcast_to`` and the broadcasting of ``a - b`` work in the same way.
+# ``expand_as``, ``broadcast_to`` and the broadcasting of ``a - b`` work like ``expand``. ``tile`` copies, like ``repeat``.
 
 # %%
 # The gradient of an expanded tensor is a sum
 # -------------------------------------------
-# Each element of ``w`` is used four times. Every use is a path to the loss, and :ref:`paths add up
-# <sphx_glr_gallery_graphs_first_graph.py>`. So the backward of ``expand`` sums over the repeated elements.
+# A layer multiplies each of four examples by the same learned ``scale``. Every use is a path to the loss, and :ref:`paths add
+# up <sphx_glr_gallery_graphs_first_graph.py>`. So the backward of ``expand`` sums over the repeated elements:
 
-data = torch.arange(12.0).reshape(3, 4)
-w = torch.ones(3, 1, requires_grad=True)
-wide = w.expand(3, 4)
-loss = (wide * data).sum()
+batch = torch.arange(12.0).reshape(4, 3)
+scale = torch.ones(1, 3, requires_grad=True)
+wide = scale.expand(4, 3)
+loss = (wide * batch).sum()
 loss.backward()
 
-# graph: loss -- The gradient of wide has twelve numbers; expand sums them to the three of w
+# graph: loss -- The gradient of wide has twelve numbers; expand sums them to the three of scale
 
-print("w.grad:        ", w.grad.flatten().tolist())
-print("sums of a row: ", data.sum(dim=1).tolist())
+print("scale.grad:         ", scale.grad.tolist())
+print("sum over the batch: ", batch.sum(dim=0).tolist())
 
 # sphinx_gallery_start_ignore
-assert torch.equal(w.grad, data.sum(dim=1, keepdim=True))
+assert torch.equal(scale.grad, batch.sum(dim=0, keepdim=True))
 assert wide.grad_fn.name() == "ExpandBackward0"
-_product = w * data
-(_gradient,) = torch.autograd.grad(_product.sum(), w)
-assert torch.equal(_gradient, w.grad)
-assert _product.grad_fn.next_functions[0][0].variable is w
+_product = scale * batch
+(_gradient,) = torch.autograd.grad(_product.sum(), scale)
+assert torch.equal(_gradient, scale.grad)
+assert _product.grad_fn.next_functions[0][0].variable is scale
 # sphinx_gallery_end_ignore
 
 # %%
-# Broadcasting does the same: ``w * data`` gives this gradient too, but then the sum is part of the product's backward.
+# Broadcasting, ``scale * batch``, gives the same gradient.
 
 # %%
 # What PyTorch checks
 # -------------------
-# ``a -= a[:, :1]`` should make the first column zero and shift the others. But broadcasting reads the first column again and
-# again, while it is being overwritten:
+# You want each row relative to its first number. But ``a -= a[:, :1]`` reads the first column again and again, while it is
+# being overwritten:
 
 a = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 right = a - a[:, :1]
@@ -227,8 +230,8 @@ assert [_text for _text, *_ in _states] == ["before", "1 - 1", "2 - 0", "3 - 0"]
 # sphinx_gallery_end_ignore
 
 # %%
-# To find every overlap would cost too much time, so PyTorch `checks only simple cases
-# <https://github.com/pytorch/pytorch/issues/115521>`__. The next table has seven operands for ``a -= ...``.
+# **If you write to a tensor and read a part of it in the same operation, clone the part.** To find every overlap would cost too
+# much time, so PyTorch `checks only simple cases <https://github.com/pytorch/pytorch/issues/115521>`__.
 #
 # .. how-measured:: Each subtraction runs in place on a 3 x 3 tensor, and is compared with the one that makes a new tensor.
 
@@ -260,7 +263,7 @@ def tabulate_subtractions():
 
 
 # %%
-# Three are refused, two are wrong without an error, and two are right:
+# Seven operands for ``a -= ...``:
 
 # sphinx_gallery_start_ignore
 from itertools import product
@@ -272,6 +275,24 @@ _a = torch.arange(1.0, 17.0).reshape(4, 4)[:, :3]
 _right = _a - _a[:1]
 _a -= _a[:1]
 assert not torch.equal(_a, _right)
+for _shape in ((2, 3), (5, 8), (64, 1000)):
+    _start = torch.rand(_shape)
+    _a, _right = _start.clone(), _start.diff(dim=1)
+    _a[:, 1:] -= _a[:, :-1]
+    assert not torch.allclose(_a[:, 1:], _right)
+    _a = _start.clone()
+    _a[:, 1:] -= _a[:, :-1].clone()
+    assert torch.equal(_a[:, 1:], _right)
+    _a = _start.clone()
+    _a[:, 1:] = _a[:, :-1]
+    assert not torch.equal(_a[:, 1:], _start[:, :-1])
+    _a = _start.clone()
+    _a[:, 1:] = _a[:, :-1].clone()
+    assert torch.equal(_a[:, 1:], _start[:, :-1])
+    for _mean in (torch.mean, torch.amax):  # new tensors
+        _a = _start.clone()
+        _a -= _mean(_a, 1, keepdim=True)
+        assert torch.equal(_a, _start - _mean(_start, 1, keepdim=True))
 
 
 def _no_gaps(tensor):
@@ -306,12 +327,13 @@ tabulate_subtractions()
 
 # %%
 # The check only compares tensors without gaps in memory. The column ``a[:, :1]`` has gaps, and the expanded row reads each cell
-# three times. If ``a`` itself has gaps, as ``torch.ones(4, 4)[:, :3]`` has, then ``a -= a[:1]`` can be silently wrong too.
-# ``a[:, -1:]`` is right by luck, because the last column is overwritten last.
+# three times. ``a[:, -1:]`` is right by luck, because the last column is overwritten last.
 #
-# With more columns, some of the others can come out right (`pytorch#76891
-# <https://github.com/pytorch/pytorch/issues/76891>`__), and in a large tensor, which ones can change from run to run. So a test
-# can pass.
+# ``a[:, 1:] -= a[:, :-1]`` reads and writes overlapping memory too, as does the shift ``a[:, 1:] = a[:, :-1]``, and both are
+# silently wrong: clone ``a[:, :-1]``. But ``a.mean(1, keepdim=True)`` is a new tensor, which you can subtract in place.
+#
+# In a wide matrix, ``a -= a[:, :1]`` can come out right (`pytorch#76891
+# <https://github.com/pytorch/pytorch/issues/76891>`__), so a test can pass.
 
 # %%
 # What people get wrong
@@ -319,9 +341,9 @@ tabulate_subtractions()
 # **Subtracting or dividing by a column in place**, as above. Clone the column, or write ``a = a - a[:, :1]`` if you need no
 # write into the old ``a``.
 #
-# **Writing into an expanded tensor.** Many writes raise:
+# **Writing into an expanded tensor.** Some writes raise:
 
-wide = torch.tensor([[1.0], [2.0], [3.0]]).expand(3, 4)
+wide = torch.tensor([[1.0, 2.0, 3.0]]).expand(4, 3)
 try:
     wide += 1
 except RuntimeError as error:
@@ -343,16 +365,13 @@ import warnings
 WRITES = {
     "e += 1": lambda e: operator.iadd(e, 1),
     "e[:] = 9": lambda e: operator.setitem(e, slice(None), 9),
-    "e.copy_(e * 9)": lambda e: e.copy_(e * 9),
-    "e[0] = 9": lambda e: operator.setitem(e, 0, 9),
-    "e.fill_(9)": lambda e: e.fill_(9),
-    "e.zero_()": lambda e: e.zero_(),
     "e[:, 0] = 9": lambda e: operator.setitem(e, (slice(None), 0), 9),
+    "e.fill_(9)": lambda e: e.fill_(9),
+    "e[0] = 9": lambda e: operator.setitem(e, 0, 9),
     "e[0, 0] = 9": lambda e: operator.setitem(e, (0, 0), 9),
     "e.tril_()": lambda e: e.tril_(),
-    "e[e > 2] = 9": lambda e: operator.setitem(e, e > 2, 9),
     "e.masked_fill_(e > 2, 9)": lambda e: e.masked_fill_(e > 2, 9),
-    "e[[0], [0]] = 9": lambda e: operator.setitem(e, ([0], [0]), 9),
+    "e[[0]] = 9": lambda e: operator.setitem(e, [0], 9),
 }
 
 
@@ -363,13 +382,13 @@ def changed(write, e):
 
 
 def attempt(write):
-    source = torch.tensor([[1.0], [2.0], [3.0]])
+    source = torch.tensor([[1.0, 2.0, 3.0]])
     x = source.clone()
-    row = {"meant to change": changed(write, x.repeat(1, 4))}
+    row = {"meant to change": changed(write, x.repeat(4, 1))}
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            row["changed"] = changed(write, source.expand(3, 4))
+            row["changed"] = changed(write, source.expand(4, 3))
             row["outcome"] = "passes, with a warning" if seen else "passes"
         except RuntimeError as error:
             row |= {"changed": 0, "outcome": "raises"}
@@ -387,37 +406,34 @@ def tabulate_writes():
 messages = set()
 
 # %%
-# Twelve writes into ``e = x.expand(3, 4)``. Look for rows that change more than they were meant to:
+# Nine writes into ``e = x.expand(4, 3)``. Look for those that change more elements than they were meant to:
 
 # sphinx_gallery_start_ignore
 table = tabulate_writes()
 assert sum("is deprecated. Please clone() the tensor" in _t for _t in messages) == 2
 assert len(messages) == 3 and message in messages
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
-_outcomes = ["raises"] * 4 + ["passes"] * 5 + ["passes, with a warning"] * 3
-if TORCH >= (2, 15):  # e[:] = 9 and e[0] = 9 are e.fill_(9)
-    _outcomes = ["raises", "passes"] * 2 + _outcomes[4:]
+_outcomes = ["raises"] * 3 + ["passes"] * 4 + ["passes, with a warning"] * 2
+if TORCH >= (2, 15):  # e[:] = 9 is e.fill_(9), and e[:, 0] = 9 fills the column
+    _outcomes[1:3] = ["passes"] * 2
 assert table["outcome"].tolist() == _outcomes
 _more = table.index[table["changed"] > table["meant to change"]].tolist()
-assert _more == ["e[:, 0] = 9", "e[0, 0] = 9", "e.tril_()", "e[[0], [0]] = 9"]
+assert _more == ["e[0] = 9", "e[0, 0] = 9", "e.tril_()", "e[[0]] = 9"]
 assert table.loc["e[0, 0] = 9", "changed"] == 4
-assert table.loc["e[:, 0] = 9", "changed"] == 12
-_e = torch.ones(3, 1).expand(3, 4)
-_e.tril_()
-assert _e.sum() == 0
+assert table.loc["e[0] = 9", "changed"] == 12
 # sphinx_gallery_end_ignore
 tabulate_writes()
 
 # %%
-# Those that raise write to several elements in one cell. In a column or a single element each cell is there once, so PyTorch
-# lets the write pass, and the other elements of the row change too. ``tril_`` makes everything zero. The warnings say *Use of
-# index_put_ on expanded tensors is deprecated* (or *masked_fill_*). In all writes of the table that pass, ``x`` changes too.
+# Those that raise write to several elements in one cell. A single row has each cell once, so PyTorch lets the write pass, and
+# the other rows change too. The warnings say *Use of index_put_ on expanded tensors is deprecated* (or *masked_fill_*). In all
+# writes of the table that pass, ``x`` changes too.
 #
 # .. torch-changed:: 2.15
 #    :probe: refuses: torch.ones(1).expand(2).__setitem__(..., 9.0)
 #
 #    A number written to a row or a slice is written with ``fill_`` (`pytorch#189303
-#    <https://github.com/pytorch/pytorch/pull/189303>`__). So ``e[:] = 9`` and ``e[0] = 9`` pass on 2.15, and ``x`` changes.
+#    <https://github.com/pytorch/pytorch/pull/189303>`__). So ``e[:] = 9`` and ``e[:, 0] = 9`` pass on 2.15, and ``x`` changes.
 #
 # %%
 # **Changing sliding windows in place.** Windows of ``unfold`` can overlap, which PyTorch overlooks. So it adds 1 to a cell once
@@ -433,7 +449,7 @@ assert windows.stride() == (1, 1) and x.tolist() == [1, 2, 2, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Expanding a size that is not 1.** Only a size of 1 can grow:
+# **Expanding a size that is not 1.** Only a size of 1 can grow. For six rows use ``x.repeat(2, 1)``:
 
 x = torch.zeros(3, 1)
 try:
@@ -446,9 +462,6 @@ except RuntimeError as error:
 assert "(6) must match the existing size (3) at non-singleton" in message
 assert x.repeat(2, 1).shape == (6, 1)
 # sphinx_gallery_end_ignore
-
-# %%
-# For six rows use ``x.repeat(2, 1)``.
 
 # %%
 # Exercise

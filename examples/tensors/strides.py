@@ -4,32 +4,39 @@ Strides, contiguous tensors and view
 
 .. in-short::
 
-   A tensor is a block of memory and a rule for where each element lies: a shape, an *offset* (the first cell), and one
-   *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
-   ``expand`` and slices only change the rule. ``x.contiguous()`` copies the elements into memory in the order in
-   which you read them, or returns ``x`` itself if they lie so already. If strides cannot describe the new shape, ``view``
-   raises an error, but ``x.reshape(...)`` copies.
+   A tensor is a block of memory cells and a rule for where each element lies: a shape, an *offset* (the first cell), and
+   one *stride* for each dimension (how many cells to move when the index increases by 1). ``transpose``, ``permute``,
+   ``expand`` and slices only change the rule. If strides cannot describe the new shape, ``view`` raises an error. Then write
+   ``x.reshape(...)`` or ``x.contiguous().view(...)``: both copy the elements in the order in which you read them.
 """
 
 # %%
 # The problem: view fails after a transpose
 # -----------------------------------------
-# You meet this in attention, for example: after ``transpose(1, 2)``, a ``view`` should merge the heads again, but it raises.
-# The smallest case is a matrix whose values are the numbers of its memory cells:
+# At the end of an attention layer, the four heads of each token are joined into one row of 32 numbers:
 
 import torch
+from torch import nn
 
-x = torch.arange(12).reshape(3, 4)
-print(x.view(12).shape)
+heads = torch.randn(2, 4, 5, 8)  # batch, heads, tokens, numbers per head
+by_token = heads.transpose(1, 2)  # batch, tokens, heads, numbers per head
 try:
-    x.t().view(12)
+    by_token.view(2, 5, 32)
 except RuntimeError as error:
     message = str(error)
     print(f"RuntimeError: {message}")
-print(x.t().contiguous().view(12))
+print(by_token.reshape(2, 5, 32).shape)
+print(by_token.contiguous().view(2, 5, 32).shape)
+
+# sphinx_gallery_start_ignore
+_joined = by_token.reshape(2, 5, 32)
+assert torch.equal(_joined, by_token.contiguous().view(2, 5, 32))
+assert torch.equal(_joined[1, 3], torch.cat([heads[1, _head, 3] for _head in range(4)]))
+# sphinx_gallery_end_ignore
 
 # %%
-# The transpose reads the same memory in another order:
+# **After transpose or permute, use** ``reshape``, **or** ``contiguous()`` **before** ``view``. The reason is visible in a small
+# matrix whose values are the numbers of its memory cells. Its transpose reads the same memory in a different order:
 #
 # .. how-measured:: This code draws the memory of x and, below it, the cells of three tensors.
 
@@ -77,6 +84,8 @@ def draw_memory(tensors):
 # %%
 # The gray numbers are the strides:
 
+x = torch.arange(12).reshape(3, 4)
+
 # figure: A row of twelve memory cells, 0 to 11, and three grids below it. x: rows 0 to 3, 4 to 7, 8 to 11; one step to the
 #   right is 1 cell further, one step down is 4 cells further. x.t(): the same numbers with rows 0 4 8, 1 5 9, 2 6 10,
 #   3 7 11; a step to the right is 4, a step down is 1. x[1:, ::2]: rows 4 6 and 8 10; right is 2, down is 4.
@@ -88,11 +97,13 @@ assert "spans across two contiguous subspaces" in message
 assert [_t.stride() for _t in (x, x.t(), x[1:, ::2])] == [(4, 1), (1, 4), (4, 2)]
 assert x.t().tolist() == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
 assert x[1:, ::2].tolist() == [[4, 6], [8, 10]]
+assert x.contiguous() is x and x.t().contiguous().view(-1).tolist()[:4] == [0, 4, 8, 1]
 # sphinx_gallery_end_ignore
 
 # %%
-# Flattened, ``x.t()`` is 0, 4, 8, 1, and so on: 4 cells forward, 4 cells forward, then 7 back. But a flat tensor has one
-# stride, so all its steps are equal. Therefore ``contiguous()`` first copies the numbers into this order.
+# Read row by row, ``x.t()`` is 0, 4, 8, 1, and so on: 4 cells forward, 4 cells forward, then 7 back. But a flat tensor has one
+# stride, so all its steps are equal. Therefore ``x.t().view(12)`` raises, and ``contiguous()`` first copies the numbers into
+# this order. If they are in order already, ``contiguous()`` returns the tensor itself.
 #
 # Try it. Each button calls one operation on ``x`` and makes its result the next ``x``:
 #
@@ -101,7 +112,7 @@ assert x[1:, ::2].tolist() == [[4, 6], [8, 10]]
 # %%
 # Stride, offset and contiguous
 # -----------------------------
-# The block of memory is the *storage*. The element with the indices ``i, j`` lies in the cell
+# The block of memory is the *storage*. The element with the indices ``i, j`` is in the cell
 #
 # .. math::
 #
@@ -187,18 +198,17 @@ assert x.flip(0).untyped_storage().data_ptr() != _address
 tabulate_strides(tensors)
 
 # %%
-# A transpose exchanges two strides, and ``permute`` puts any number of them into another order. A slice can change the offset,
-# and its step multiplies a stride. ``expand`` repeats an element with :ref:`a stride of 0
+# A transpose exchanges two strides, and ``permute`` reorders any number of them. A slice can change the offset, and its step
+# multiplies a stride. ``expand`` repeats an element with :ref:`a stride of 0
 # <sphx_glr_gallery_tensors_expand_and_aliasing.py>`. (NumPy's strides count bytes, PyTorch's count elements.)
 #
-# *Contiguous* means: if you read the tensor row by row, each element lies in the cell right after the one before it. The
-# expanded tensor is not contiguous, because it reads one cell several times.
+# **Contiguous means: if you read the tensor row by row, each element is in the cell right after the one before it.**
 
 # %%
 # When view works
 # ---------------
-# In a ``view``, strides alone have to produce the new shape. They can always *split* a dimension. They can *merge* two
-# neighboring dimensions if the step from the end of a row to the start of the next is the same as the steps inside a row:
+# A ``view`` can always *split* a dimension. It can *merge* two neighboring dimensions if the step from the end of a row to the
+# start of the next is the same as the steps inside a row:
 #
 # .. math::
 #
@@ -280,18 +290,29 @@ for _t in four.values():
 # sphinx_gallery_end_ignore
 
 # %%
-# So a contiguous tensor takes every shape with its number of elements, and some others do too, such as ``x[:, ::2].view(6)``.
-# (Older notes, from before `pytorch#4062 <https://github.com/pytorch/pytorch/pull/4062>`__, say that ``view`` needs a
-# contiguous tensor.)
+# So ``view`` works on a contiguous tensor, and on some others, such as ``x[:, ::2]``. A dimension of size 1 never matters,
+# since its index is always 0. With one head or one token, the ``view`` in attention passes.
+
+# sphinx_gallery_start_ignore
+for _sizes in ((2, 1, 5, 8), (2, 4, 1, 8)):
+    assert torch.randn(_sizes).transpose(1, 2).view(2, _sizes[2], -1).ndim == 3
+assert x[:1].t().stride() == (1, 4) and x[:1].t().is_contiguous()
+assert torch.zeros(200).as_strided((1, 4), (100, 1)).is_contiguous()
+assert _works(torch.zeros(200).as_strided((2, 1, 4), (4, 77, 1)), 8)
+for _sizes, _s in product([(1, 4), (4, 1), (1, 1), (3, 1, 2)], range(9)):
+    _t = torch.zeros(200).as_strided(_sizes, [_s if n == 1 else 2 for n in _sizes])
+    _u = torch.zeros(200).as_strided(_sizes, [99 if n == 1 else 2 for n in _sizes])
+    assert _cells(_t) == _cells(_u) and _t.is_contiguous() == _u.is_contiguous()
+    assert _works(_t, _t.numel()) == _works(_u, _u.numel())
+# sphinx_gallery_end_ignore
 
 # %%
 # view or reshape, with three dimensions and more
 # -----------------------------------------------
 # Merge neighbors wherever the rule allows it. What remains are groups of dimensions that the error message calls *contiguous
-# subspaces*. ``view`` works if each dimension of the new shape lies within one of them. ``x.t()`` has two, with 4 and with 3
-# elements. So ``view(2, 2, 3)`` works, but ``view(2, 6)`` raises, because the 6 would span across both.
-#
-# ``reshape`` shares memory where ``view`` works, and copies where it raises.
+# subspaces*. **view works if each dimension of the new shape lies within one of these groups. Where it raises, reshape
+# copies.** For example, ``x.t()`` has two groups, with 4 and with 3 elements. So ``view(2, 2, 3)`` works, but ``view(2, 6)``
+# raises, because the 6 would span across both.
 #
 # .. how-measured:: This code merges dimensions by the rule, and asks PyTorch whether reshape shares memory.
 
@@ -323,7 +344,7 @@ def shares(tensor, other):
 def tabulate_reshapes(tensors):
     rows = {}
     for name, t in tensors.items():
-        rows[name] = {"strides": t.stride(), "subspaces": subspaces(t)}
+        rows[name] = {"subspaces": subspaces(t)}
         shapes = {
             "flat": [-1],
             "last two merged": [len(t), -1],
@@ -335,7 +356,7 @@ def tabulate_reshapes(tensors):
 
 
 # %%
-# Five tensors of three dimensions, and what ``reshape`` does for three new shapes:
+# The number of elements in each group, and whether ``reshape`` shares memory or copies:
 
 z = torch.arange(48).reshape(2, 3, 8)
 five = {
@@ -405,77 +426,37 @@ assert 200 < sum(_answers) < 900
 tabulate_reshapes(five)
 
 # %%
-# ``z[:, :, :4]`` leaves a gap after each row, so rows and columns stay apart.
+# What people get wrong
+# ---------------------
+# **reshape in place of transpose.** The shape is right, but the rows mix numbers of different tokens, without an error:
 
-# %%
-# Size 1, empty tensors, channels_last
-# ------------------------------------
-# **A dimension of size 1 is skipped.** Its index is always 0, so its stride has no effect and can look wrong on a contiguous
-# tensor:
-
-row = x[:1].t()
-print(row.shape, row.stride(), row.is_contiguous())
+wrong = heads.reshape(2, 5, 32)  # transpose(1, 2) is missing
+print(torch.equal(wrong, by_token.reshape(2, 5, 32)))
 
 # sphinx_gallery_start_ignore
-assert row.shape == (4, 1) and row.stride() == (1, 4) and row.is_contiguous()
-assert torch.zeros(200).as_strided((1, 4), (100, 1)).is_contiguous()
-assert _works(torch.zeros(200).as_strided((2, 1, 4), (4, 77, 1)), 8)
-for _sizes, _s in product([(1, 4), (4, 1), (1, 1), (3, 1, 2)], range(9)):
-    _t = torch.zeros(200).as_strided(_sizes, [_s if n == 1 else 2 for n in _sizes])
-    _u = torch.zeros(200).as_strided(_sizes, [99 if n == 1 else 2 for n in _sizes])
-    assert _cells(_t) == _cells(_u) and _t.is_contiguous() == _u.is_contiguous()
-    assert _works(_t, _t.numel()) == _works(_u, _u.numel())
+assert wrong.shape == _joined.shape and not torch.equal(wrong, _joined)
+assert torch.equal(wrong[0, 0], heads[0, 0, :4].flatten())  # four tokens of one head
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor without elements** is contiguous, and ``view`` gives it any other shape without elements:
-
-empty = torch.zeros(0, 4, 3).permute(2, 1, 0)
-print(empty.is_contiguous(), empty.view(12, 0, 5).shape)
-
-
-# sphinx_gallery_start_ignore
-assert empty.is_contiguous() and empty.view(12, 0, 5).shape == (12, 0, 5)
-for _shape in ((0,), (7, 0), (0, 0, 3), (1, 0)):
-    assert torch.zeros(6, 4)[:, :0].t().view(_shape).numel() == 0
-# sphinx_gallery_end_ignore
-
-# %%
-# **Images in channels_last** are stored pixel by pixel, and the output of a convolution then is too. So ``view`` can fail
-# without any transpose in your code:
+# See :ref:`permute or reshape <sphx_glr_gallery_tensors_squeeze_and_permute.py>`.
+#
+# **view on images in channels_last.** They are stored pixel by pixel, and so is the output of a convolution. Your code
+# has no transpose, but ``view`` raises:
 
 images = torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last)
-out = torch.nn.Conv2d(3, 3, 1)(images)
+out = nn.Conv2d(3, 3, 1)(images)
 print(out.stride(), out.is_contiguous())
-print(out.is_contiguous(memory_format=torch.channels_last))
-print("view(2, 3, 20):", view_works(out, (2, 3, 20)))
-print("view(2, 60):   ", view_works(out, (2, 60)))
+try:
+    out.view(2, 60)
+except RuntimeError:
+    print("view raises; flatten(1):", out.flatten(1).shape)
 
 # sphinx_gallery_start_ignore
 assert images.stride() == out.stride() == (60, 1, 15, 3) and not out.is_contiguous()
 assert out.is_contiguous(memory_format=torch.channels_last)
 assert subspaces(out) == [2, 3, 20] and view_works(out, (2, 3, 20))
 assert not view_works(out, (2, 60)) and not shares(out, out.flatten(1))
-# sphinx_gallery_end_ignore
-
-# %%
-# Height and width merge, because 15 = 3 · 5. Channels merge with neither neighbor, so ``out.flatten(1)`` copies.
-
-# %%
-# What people get wrong
-# ---------------------
-# **contiguous() before every view.** It can copy a tensor that ``view`` takes as it is, such as one number, expanded to a
-# million:
-
-wide = torch.zeros(1).expand(1000, 1000)
-print("view:       ", wide.view(-1).untyped_storage().nbytes(), "bytes")
-print("contiguous: ", wide.contiguous().view(-1).untyped_storage().nbytes(), "bytes")
-
-# sphinx_gallery_start_ignore
-assert wide.view(-1).untyped_storage().nbytes() == 4 and not wide.is_contiguous()
-assert wide.reshape(-1).untyped_storage().nbytes() == 4 and wide.stride() == (0, 0)
-assert wide.contiguous().view(-1).untyped_storage().nbytes() == 4_000_000
-assert wide.ravel().untyped_storage().nbytes() == 4_000_000
 # sphinx_gallery_end_ignore
 
 # %%
