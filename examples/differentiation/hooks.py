@@ -70,15 +70,15 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # for the whole weight. So a hook sets the gradient of the old rows to zero:
 
 tokens, targets = torch.randint(6, (2, 32))
-is_new = torch.arange(6)[:, None] >= 4  # one row for each token; 4 and 5 are new
+is_new = torch.arange(6)[:, None] >= 4  # a row for each token: 4, 5 are new
 
 
-def train(weight_decay):
+def train(decay):
     model = nn.Sequential(nn.Embedding(6, 8), nn.Linear(8, 6))
     weight = model[0].weight
     weight.register_hook(lambda gradient: gradient.masked_fill(~is_new, 0))
     before = weight.detach().clone()
-    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=weight_decay)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=decay)
     for _ in range(10):
         optimizer.zero_grad()
         cross_entropy(model(tokens), targets).backward()
@@ -149,13 +149,13 @@ for _both in (False, True):
 # %%
 # On a parameter: before or after accumulation
 # --------------------------------------------
-# Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
-# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the leaf ``x`` itself:
+# The hook of ``register_hook`` gets the gradient of *this* ``backward()``. That of ``register_post_accumulate_grad_hook`` runs
+# after this gradient was added to ``.grad``, and gets the leaf ``x``:
 
 x = torch.tensor(1.0, requires_grad=True)
-x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
+x.register_hook(lambda grad: print("  register_hook:     ", grad.item()))
 x.register_post_accumulate_grad_hook(
-    lambda leaf: print("  register_post_accumulate_grad_hook:", leaf.grad.item())
+    lambda leaf: print("  after accumulation:", leaf.grad.item())
 )
 
 for number in (1, 2):
@@ -277,8 +277,8 @@ def slope(hook):
     return x.grad.item()
 
 
-print("new tensor:", slope(lambda gradient: gradient * 10), "= 2 + 3 * 10")
-print("in place:  ", slope(lambda gradient: gradient.mul_(10)), "= 2 * 10 + 3 * 10")
+print("new tensor:", slope(lambda grad: grad * 10), "= 2 + 3 * 10")
+print("in place:  ", slope(lambda grad: grad.mul_(10)), "= 2 * 10 + 3 * 10")
 
 # sphinx_gallery_start_ignore
 assert slope(lambda gradient: gradient * 10) == 32
@@ -379,7 +379,8 @@ u = torch.tensor(2.0, requires_grad=True)
 v = u * 3
 w = v * v
 
-u.register_post_accumulate_grad_hook(note("u.register_post_accumulate_grad_hook"))
+name = "u.register_post_accumulate_grad_hook"
+u.register_post_accumulate_grad_hook(note(name))
 u.register_hook(note("u.register_hook"))
 v.grad_fn.register_hook(note("v.grad_fn.register_hook"))
 v.grad_fn.register_prehook(note("v.grad_fn.register_prehook"))
@@ -445,7 +446,7 @@ def plot_order_of_calls(calls):
 
 
 # %%
-# The order of the calls. A gray bar shows from when on ``.grad`` has its value:
+# A gray bar shows from when on ``.grad`` has its value:
 
 # figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
 #   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.

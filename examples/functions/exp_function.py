@@ -110,7 +110,7 @@ y = Exp.apply(x)
 y.backward()
 print(f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}")
 
-inputs = torch.tensor([-2.0, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
+inputs = torch.tensor([-2.0, 0, 1.5], dtype=torch.float64, requires_grad=True)
 print("gradcheck:", torch.autograd.gradcheck(Exp.apply, inputs))
 
 # sphinx_gallery_start_ignore
@@ -141,7 +141,7 @@ for step in range(101):
     loss.backward()
     optimizer.step()
     if step % 50 == 0:
-        print(f"step {step:>3}   loss {loss.item():7.4f}   weight {weight.item():.2f}")
+        print(f"step {step:>3}  loss {loss:7.4f}  weight {weight.item():.2f}")
 
 # sphinx_gallery_start_ignore
 assert abs(weight.item() - 2) < 0.005 and loss < 1e-3
@@ -182,7 +182,7 @@ class Linear(torch.autograd.Function):
 
 
 sizes = (5, 3), (2, 3), (2,)
-tensors = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in sizes]
+tensors = [torch.randn(size).double().requires_grad_() for size in sizes]
 print("gradcheck:", torch.autograd.gradcheck(Linear.apply, (*tensors, 0.5)))
 
 # sphinx_gallery_start_ignore
@@ -273,8 +273,8 @@ assert not _Sum.apply(x.detach(), [_listed]).requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# The step inside our ``forward`` left no node. Pass each tensor that needs a gradient to ``apply``, as a separate argument. A weight that ``forward`` takes from elsewhere
-# silently gets no gradient through this node.
+# The step inside our ``forward`` left no node. Pass each tensor that needs a gradient to ``apply``, as a separate argument. A
+# weight that ``forward`` takes from elsewhere silently gets no gradient through this node.
 #
 # If your ``backward`` uses NumPy too, a gradient of this gradient is silently wrong. :ref:`Forbid it
 # <sphx_glr_gallery_functions_double_backward.py>`.
@@ -322,7 +322,7 @@ class ExpWithCtx(torch.autograd.Function):
 
 
 one = torch.tensor(1.0)
-print(f"torch.func.grad(Exp.apply)(one) = {torch.func.grad(Exp.apply)(one).item():.4f}")
+print(f"gradient of Exp: {torch.func.grad(Exp.apply)(one).item():.4f}")
 try:
     torch.func.grad(ExpWithCtx.apply)(one)
 except RuntimeError as error:
@@ -405,7 +405,8 @@ for function in (ExpOnAttribute, Exp):
     y.mul_(2)
     try:
         y.backward()
-        print(f"{function.__name__}: {x.grad.item():.4f}, right is {2 * math.e:.4f}")
+        times = x.grad.item() / math.e
+        print(f"{function.__name__}: {times:.4f} e instead of 2 e")
     except RuntimeError as error:
         message = str(error)
         print(f"{function.__name__}: RuntimeError: {message}")
@@ -493,9 +494,9 @@ x = torch.tensor(1.0, requires_grad=True)
 y = Log1p.apply(x)
 y.backward()
 
-inputs = torch.tensor([-0.5, 0.0, 1.5], dtype=torch.float64, requires_grad=True)
+inputs = torch.tensor([-0.5, 0, 1.5], dtype=torch.float64, requires_grad=True)
 checked = torch.autograd.gradcheck(Log1p.apply, inputs)
-print(f"y = {y.item():.4f}   dy/dx = {x.grad.item():.4f}   gradcheck: {checked}")
+print(f"y = {y.item():.4f}   dy/dx = {x.grad.item()}   gradcheck: {checked}")
 assert math.isclose(y.item(), math.log(2), rel_tol=1e-6)
 assert checked and x.grad.item() == 0.5
 

@@ -67,7 +67,7 @@ del _hidden, loss
 # How does ``walk`` work? A graph small enough to see whole:
 
 values = (4.0, 2.0, 5.0, 9.0, 7.0)
-a, w1, w2, w3, w4 = (torch.tensor(value, requires_grad=True) for value in values)
+a, w1, w2, w3, w4 = (torch.tensor(v, requires_grad=True) for v in values)
 
 b = w1 * a
 c = w2 * a
@@ -196,7 +196,8 @@ expressions = {
     "d ** 2": d**2,
 }
 for text, result in expressions.items():
-    print(text.ljust(8), [node and "d" for node, _ in result.grad_fn.next_functions])
+    pairs = result.grad_fn.next_functions
+    print(text.ljust(8), [node and "d" for node, _ in pairs])
 
 # sphinx_gallery_start_ignore
 slots = [
@@ -240,7 +241,7 @@ assert slot[0].variable is a and empty == (None, 0)
 
 visits = {node: [] for node in nodes}
 for node, seen in visits.items():
-    node.register_prehook(lambda grads, seen=seen: seen.append(grads[0].item()))
+    node.register_prehook(lambda g, seen=seen: seen.append(g[0].item()))
 
 L.backward()
 
@@ -336,7 +337,7 @@ M = d * d
 def paths_to(leaf, node):
     if hasattr(node, "variable"):
         return int(node.variable is leaf)
-    return sum(paths_to(leaf, n) for n, _ in node.next_functions if n is not None)
+    return sum(paths_to(leaf, n) for n, _ in node.next_functions if n)
 
 
 print([node.name() for node, _ in M.grad_fn.next_functions])
