@@ -5,9 +5,9 @@ Hooks: see and change gradients
 .. in-short::
 
    ``handle = tensor.register_hook(f)``: a backward pass calls ``f(gradient)`` with the gradient of that tensor. Backward goes
-   on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``. ``handle.remove()`` ends it. A tensor
-   that no gradient reaches gives no call, or a call with ``None``. If the tensor is changed in place later, put the hook on a
-   clone, and use the clone.
+   on with the tensor that ``f`` returns, or with ``gradient`` if ``f`` returns ``None``. ``handle.remove()`` ends it. A
+   parameter keeps its hooks from step to step, so register them once, before the training loop. If a hook has to read the
+   accumulated ``.grad``, use ``register_post_accumulate_grad_hook``.
 """
 
 # %%
@@ -22,6 +22,7 @@ import weakref
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 
 torch.manual_seed(0)
 x, norms = torch.randn(64, 32), []
@@ -57,29 +58,69 @@ assert _order == ["a newer node", "hook"]  # complete, but not called at once
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``sigmoid`` behind each layer, the norm at the first layer is less than a millionth of the norm at the last.
+# The norm at the first layer is less than a millionth of the norm at the last.
+#
+# **The rule: a backward pass calls the hook of a tensor once, with the complete gradient of this tensor. Whatever the tensor
+# was computed from gets what the hook returned.**
 
 # %%
-# Change the gradient
-# -------------------
-# Backward goes on with the tensor that a hook returns. Below, a hook limits the gradient at ``q`` to the range from -1 to 1, so
-# ``p`` gets less. (With a ``GradScaler``, hooks see the scaled gradient.)
+# Train only some rows of a weight
+# --------------------------------
+# You add two tokens to a language model and want to train only their rows of the embedding. But ``requires_grad`` is one switch
+# for the whole weight. So a hook sets the gradient of the old rows to zero:
 
-p = torch.tensor([3.0, 0.1], requires_grad=True)
-q = p**3
-loss = (5 * q).sum()
+tokens, targets = torch.randint(6, (2, 32))
+is_new = torch.arange(6)[:, None] >= 4  # a row for each token: 4, 5 are new
 
-handle = q.register_hook(lambda gradient: gradient.clamp(-1, 1))
-loss.backward(retain_graph=True)
-print("with the hook:    ", p.grad)
 
-handle.remove()
-p.grad = None
-loss.backward()
-print("after its removal:", p.grad)
+def train(decay):
+    model = nn.Sequential(nn.Embedding(6, 8), nn.Linear(8, 6))
+    weight = model[0].weight
+    weight.register_hook(lambda gradient: gradient.masked_fill(~is_new, 0))
+    before = weight.detach().clone()
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=decay)
+    for _ in range(10):
+        optimizer.zero_grad()
+        cross_entropy(model(tokens), targets).backward()
+        optimizer.step()
+    return (weight != before).any(dim=1).tolist()  # which rows changed?
+
+
+print("weight_decay=0:   ", train(0))
+print("weight_decay=0.01:", train(0.01))
 
 # sphinx_gallery_start_ignore
-assert torch.allclose(p.grad, 15 * p.detach() ** 2)
+assert train(0) == [False] * 4 + [True] * 2 and train(0.01) == [True] * 6
+assert torch.optim.AdamW([torch.ones(1)]).defaults["weight_decay"] == 0.01
+
+
+def _rows(late, tied, optimizer_class, **options):
+    model = nn.Sequential(nn.Embedding(6, 8), nn.Linear(8, 6))
+    weight = model[0].weight
+    if tied:
+        model[1].weight = weight
+    optimizer = optimizer_class(model.parameters(), lr=0.1, **options)
+    for step in range(4):
+        if step == 2 * late:
+            weight.register_hook(lambda gradient: gradient.masked_fill(~is_new, 0))
+            before = weight.detach().clone()
+        optimizer.zero_grad()
+        for part in (slice(0, 16), slice(16, 32)):
+            with torch.autocast("cpu", enabled=tied):
+                loss = cross_entropy(model(tokens[part]), targets[part])
+            loss.backward()
+        optimizer.step()
+    return (weight != before).any(dim=1).tolist()
+
+
+for _tied in (False, True):
+    for _class, _options in (
+        (torch.optim.SGD, {"momentum": 0.9}),
+        (torch.optim.Adam, {}),
+        (torch.optim.AdamW, {"weight_decay": 0}),
+    ):
+        assert _rows(False, _tied, _class, **_options) == [False] * 4 + [True] * 2
+        assert _rows(True, _tied, _class, **_options) == [True] * 6  # it remembers
 _signs, _scaler = (
     torch.tensor([-5.0, 5.0], requires_grad=True),
     torch.amp.GradScaler("cpu", init_scale=1024.0),
@@ -89,33 +130,32 @@ _hooked.register_hook(lambda gradient: _sizes.append(gradient) or gradient.clamp
 _scaler.scale(_hooked.square().sum() / 2).backward()
 assert _sizes[0].tolist() == [-5 * 1024, 5 * 1024] and _signs.grad.tolist() == [-1, 1]
 
-
-def _both(clip):
-    base, other = (
-        torch.tensor(3.0, requires_grad=True),
-        torch.tensor(2.0, requires_grad=True),
-    )
-    earlier, hooked = base * 2, base**3
-    if clip:
-        hooked.register_hook(lambda gradient: gradient.clamp(-1, 1))
-    earlier.retain_grad()
-    (5 * hooked + 7 * other + earlier).backward()
-    return base.grad.item(), other.grad.item(), earlier.grad.item()
-
-
-assert _both(False) == (5 * 27 + 2, 7, 1) and _both(True) == (27 + 2, 7, 1)
+for _both in (False, True):
+    _base = torch.tensor(3.0, requires_grad=True)
+    _earlier, _hooked = _base * 2, _base**3
+    if _both:
+        _hooked.register_hook(lambda gradient: gradient.clamp(-1, 1))
+    _earlier.retain_grad()
+    (5 * _hooked + _earlier).backward()
+    assert (_base.grad, _earlier.grad) == ((29, 1) if _both else (137, 1))
 # sphinx_gallery_end_ignore
+
+# %%
+# A zero gradient alone does not freeze a row, because weight decay still shrinks it. ``AdamW`` has ``weight_decay=0.01`` by
+# default, so set it to 0 for this weight. Register the hook before the first step: momentum goes on with older gradients.
+#
+# To limit the gradient, return ``gradient.clamp(-1, 1)``. (With a ``GradScaler``, hooks see the scaled gradient.)
 
 # %%
 # On a parameter: before or after accumulation
 # --------------------------------------------
-# Below, the hook of ``register_hook`` gets the gradient of *this* ``backward()``. The hook of
-# ``register_post_accumulate_grad_hook`` runs after that gradient was added to ``.grad``, and gets the leaf ``x`` itself:
+# The hook of ``register_hook`` gets the gradient of *this* ``backward()``. That of ``register_post_accumulate_grad_hook`` runs
+# after this gradient was added to ``.grad``, and gets the leaf ``x``:
 
 x = torch.tensor(1.0, requires_grad=True)
-x.register_hook(lambda gradient: print("  register_hook:", gradient.item()))
+x.register_hook(lambda grad: print("  register_hook:     ", grad.item()))
 x.register_post_accumulate_grad_hook(
-    lambda leaf: print("  register_post_accumulate_grad_hook:", leaf.grad.item())
+    lambda leaf: print("  after accumulation:", leaf.grad.item())
 )
 
 for number in (1, 2):
@@ -131,7 +171,7 @@ assert _same == [True]
 # sphinx_gallery_end_ignore
 
 # %%
-# The second hook can take the optimizer step at once and drop the gradient. Then fewer gradients are in memory together:
+# The second hook can take the optimizer step at once and drop the gradient. Fewer gradients are then in memory together:
 
 model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
 present = []
@@ -167,11 +207,166 @@ assert len(present) == 8  # two micro-batches: two steps for each parameter
 # of all gradients.
 
 # %%
+# What people get wrong
+# ---------------------
+# **Registering inside the training loop.** Each call of ``register_hook`` adds a hook, and a parameter keeps all of them. This
+# one was meant to halve the gradient, which is 8. Register it before the loop:
+
+weight = nn.Parameter(torch.tensor(1.0))
+
+halved = []
+for _ in range(3):
+    weight.register_hook(lambda gradient: gradient / 2)
+    weight.grad = None
+    (8 * weight).backward()
+    halved.append(weight.grad.item())
+
+print(halved)
+assert halved == [4, 2, 1]
+
+# %%
+# **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook, which
+# keeps ``h``. Python cannot free this circle, because a part of it is in C++:
+
+
+def train_step(remove):
+    h = torch.ones(250_000, requires_grad=True).exp()
+    handle = h.register_hook(lambda gradient: gradient / h)
+    h.sum().backward()
+    if remove:
+        handle.remove()
+    return weakref.ref(h)
+
+
+for remove in (False, True):
+    references = [train_step(remove) for _ in range(20)]
+    gc.collect()
+    alive = sum(reference() is not None for reference in references)
+    print(f"remove={remove}: {alive} of 20 tensors are still in memory")
+    assert alive == (0 if remove else 20)
+
+
+# sphinx_gallery_start_ignore
+def _shape_only():
+    h = torch.ones(5, requires_grad=True).exp()
+    shape, copy = h.shape, h.detach()
+    h.register_hook(lambda gradient: gradient.reshape(shape) / copy)
+    h.sum().backward()
+    return weakref.ref(h)
+
+
+_references = [_shape_only() for _ in range(20)]
+gc.collect()
+assert not any(reference() is not None for reference in _references)
+# sphinx_gallery_end_ignore
+
+# %%
+# Remove the hook, or compute what it needs before you register it, for example ``size = h.detach().norm()``.
+
+# %%
+# **Changing the gradient in place.** Other nodes may get the same tensor. Below, ``r`` and ``s`` receive the same tensor from
+# their sum, so the hook on ``s`` silently changes both:
+
+
+def slope(hook):
+    x = torch.tensor(1.0, requires_grad=True)
+    r, s = 2 * x, 3 * x
+    total = r + s
+    s.register_hook(hook)
+    total.backward()
+    return x.grad.item()
+
+
+print("new tensor:", slope(lambda grad: grad * 10), "= 2 + 3 * 10")
+print("in place:  ", slope(lambda grad: grad.mul_(10)), "= 2 * 10 + 3 * 10")
+
+# sphinx_gallery_start_ignore
+assert slope(lambda gradient: gradient * 10) == 32
+assert slope(lambda gradient: gradient.mul_(10)) == 50
+# sphinx_gallery_end_ignore
+
+# %%
+# **Changing a view in place behind its hook.** ``flatten`` returns a *view*, a tensor that shares the memory of another one.
+# After ``relu_()``, or ``nn.ReLU(inplace=True)``, backward silently skips the hook on the view. The hook on a clone runs:
+
+layer, inputs = nn.Linear(4, 4), torch.randn(2, 3, 4)
+
+view = layer(inputs).flatten(1)
+view.register_hook(lambda gradient: print("hook on the view"))
+view.relu_().sum().backward()
+
+clone = layer(inputs).flatten(1).clone()
+clone.register_hook(lambda gradient: print("hook on the clone"))
+clone.relu_().sum().backward()
+
+# sphinx_gallery_start_ignore
+for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
+    for _behind in (nn.ReLU(inplace=True), torch.relu_):
+        _hidden = _prepare(nn.Linear(4, 4)(torch.randn(20, 3, 4)).flatten(1))
+        _got = []
+        assert _hidden._is_view() == (not _expected)
+        _hidden.register_hook(_got.append)
+        _before = _hidden.detach().clone()
+        _behind(_hidden).sum().backward()
+        assert len(_got) == _expected
+        if _got:  # with respect to the value before
+            assert torch.equal(_got[0], (_before > 0).float()) and (_before < 0).any()
+# sphinx_gallery_end_ignore
+
+# %%
+# **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. But the hook on the other piece runs too, and gets
+# ``None``. So a hook ``lambda gradient: gradient * 2`` fails with a ``TypeError`` there. ``split`` and ``unbind`` do the same.
+
+query, key = torch.ones(4, requires_grad=True).exp().chunk(2)
+key.register_hook(lambda gradient: print("key gets", gradient))
+query.sum().backward()
+
+# sphinx_gallery_start_ignore
+for _cut in (lambda t: t.chunk(2), lambda t: t.split(2), lambda t: t.unbind()):
+    _got, _pieces = [], _cut(torch.ones(4, requires_grad=True).exp())
+    _pieces[1].register_hook(_got.append)
+    _pieces[0].sum().backward()
+    assert _got == [None]
+_pieces = torch.ones(4, requires_grad=True).exp().chunk(2)
+_pieces[1].register_hook(lambda gradient: gradient * 2)
+_failed = False
+try:
+    _pieces[0].sum().backward()
+except TypeError:
+    _failed = True
+assert _failed
+# sphinx_gallery_end_ignore
+
+# %%
+# **Three hooks that PyTorch refuses.** The first returns a different shape. The second is on a tensor that requires no grad (as
+# under ``no_grad``), the third on one that is not a leaf:
+
+z = torch.tensor(1.0, requires_grad=True)
+z.register_hook(lambda gradient: torch.ones(2))
+mistakes = [
+    lambda: (2 * z).backward(),
+    lambda: torch.ones(2).register_hook(print),
+    lambda: (2 * z).register_post_accumulate_grad_hook(print),
+]
+
+raised = []
+for mistake in mistakes:
+    try:
+        mistake()
+    except RuntimeError as error:
+        raised.append(str(error))
+        print("RuntimeError:", error)
+
+# sphinx_gallery_start_ignore
+assert len(raised) == 3 and "has changed the size of value" in raised[0]
+assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
+# sphinx_gallery_end_ignore
+
+# %%
 # When does each hook run?
 # ------------------------
-# A node of the graph takes hooks too: ``register_prehook`` runs before the node computes, ``register_hook`` after it. Below are
-# six hooks of these four kinds, registered in the reverse of the order in which they run. Each writes down its name, and what
-# ``v.grad`` and ``u.grad`` are at that moment.
+# A node of the graph, such as ``v.grad_fn``, takes hooks too: ``register_prehook`` runs before the node computes,
+# ``register_hook`` after it. Each of six hooks notes its name, ``v.grad`` and ``u.grad``:
 
 calls = []
 
@@ -184,7 +379,8 @@ u = torch.tensor(2.0, requires_grad=True)
 v = u * 3
 w = v * v
 
-u.register_post_accumulate_grad_hook(note("u.register_post_accumulate_grad_hook"))
+name = "u.register_post_accumulate_grad_hook"
+u.register_post_accumulate_grad_hook(note(name))
 u.register_hook(note("u.register_hook"))
 v.grad_fn.register_hook(note("v.grad_fn.register_hook"))
 v.grad_fn.register_prehook(note("v.grad_fn.register_prehook"))
@@ -250,7 +446,7 @@ def plot_order_of_calls(calls):
 
 
 # %%
-# A bar begins before the first call that found this ``.grad`` filled:
+# A gray bar shows from when on ``.grad`` has its value:
 
 # figure: Six hooks, one row each, and the time from left to right. They run in this order: the tensor hook of w, the
 #   tensor hook of v, the prehook and the hook of the node of v, the tensor hook of u, the hook of u after accumulation.
@@ -259,168 +455,8 @@ plot_order_of_calls(calls)
 
 # %%
 # At ``v``, the tensor hook comes first. Then ``v.grad`` is stored, as the tensor hook left it. Then the node runs, between its
-# two hooks. The kinds of hooks differ in what they get:
-#
-# - ``tensor.register_hook``: the gradient with respect to the tensor. It may return a different one.
-# - ``leaf.register_post_accumulate_grad_hook``: the leaf. Read ``leaf.grad``.
-# - ``node.register_prehook``: a tuple, the gradients that arrive at the node.
-# - ``node.register_hook``: two tuples, the gradients that the node returns and those that it was called with.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Registering inside the training loop.** A parameter keeps its hooks from step to step, and each call of ``register_hook``
-# adds one. This hook was meant to halve the gradient, which is 8:
-
-weight = nn.Parameter(torch.tensor(1.0))
-
-halved = []
-for _ in range(3):
-    weight.register_hook(lambda gradient: gradient / 2)
-    weight.grad = None
-    (8 * weight).backward()
-    halved.append(weight.grad.item())
-
-print(halved)
-assert halved == [4, 2, 1]
-
-# %%
-# Register once, before the loop. Or call ``handle.remove()`` at the end of each step.
-#
-# **A hook that uses its own tensor.** The hook below reads ``h``. Then ``h`` keeps its ``grad_fn``, which keeps the hook, which
-# keeps ``h``. Python's garbage collector cannot free this circle, because a part of it is in C++:
-
-
-def train_step(remove):
-    h = torch.ones(250_000, requires_grad=True).exp()
-    handle = h.register_hook(lambda gradient: gradient / h)
-    h.sum().backward()
-    if remove:
-        handle.remove()
-    return weakref.ref(h)
-
-
-for remove in (False, True):
-    references = [train_step(remove) for _ in range(20)]
-    gc.collect()
-    alive = sum(reference() is not None for reference in references)
-    print(f"remove={remove}: {alive} of 20 tensors are still in memory")
-    assert alive == (0 if remove else 20)
-
-
-# sphinx_gallery_start_ignore
-def _shape_only():
-    h = torch.ones(5, requires_grad=True).exp()
-    shape, copy = h.shape, h.detach()
-    h.register_hook(lambda gradient: gradient.reshape(shape) / copy)
-    h.sum().backward()
-    return weakref.ref(h)
-
-
-_references = [_shape_only() for _ in range(20)]
-gc.collect()
-assert not any(reference() is not None for reference in _references)
-# sphinx_gallery_end_ignore
-
-# %%
-# Remove the hook, or compute what it needs beforehand, for example ``shape = h.shape`` or ``size = h.detach().norm()``.
-
-# %%
-# **Changing the gradient in place.** Other nodes may get the same tensor. Below, ``r`` and ``s`` receive the same tensor from
-# their sum, so the hook on ``s`` silently changes both:
-
-
-def slope(hook):
-    x = torch.tensor(1.0, requires_grad=True)
-    r, s = 2 * x, 3 * x
-    total = r + s
-    s.register_hook(hook)
-    total.backward()
-    return x.grad.item()
-
-
-print("new tensor:", slope(lambda gradient: gradient * 10), "= 2 + 3 * 10")
-print("in place:  ", slope(lambda gradient: gradient.mul_(10)), "= 2 * 10 + 3 * 10")
-
-# sphinx_gallery_start_ignore
-assert slope(lambda gradient: gradient * 10) == 32
-assert slope(lambda gradient: gradient.mul_(10)) == 50
-# sphinx_gallery_end_ignore
-
-# %%
-# **Changing a view in place behind its hook.** ``flatten`` returns a *view*, a tensor that shares the memory of another one.
-# After ``relu_()``, or ``nn.ReLU(inplace=True)``, backward silently skips the hook on the view. The hook on the clone runs:
-
-for name, prepare in (("view", lambda h: h), ("clone", torch.clone)):
-    hidden = prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
-    hidden.register_hook(lambda gradient, name=name: print("hook on the", name))
-    hidden.relu_().sum().backward()
-
-# sphinx_gallery_start_ignore
-for _prepare, _expected in ((lambda h: h, 0), (torch.clone, 1)):
-    for _behind in (nn.ReLU(inplace=True), torch.relu_):
-        _hidden = _prepare(nn.Linear(4, 4)(torch.ones(2, 3, 4)).flatten(1))
-        _got = []
-        assert _hidden._is_view() == (not _expected)
-        _hidden.register_hook(_got.append)
-        _before = _hidden.detach().clone()
-        _behind(_hidden).sum().backward()
-        assert len(_got) == _expected
-        if _got:  # with respect to the value before
-            assert torch.equal(_got[0], (_before > 0).float()) and (_before < 0).any()
-# sphinx_gallery_end_ignore
-
-# %%
-# This hook gets the gradient with respect to the value before ``relu_()``.
-
-# %%
-# **Pieces of one tensor.** This loss uses only ``query``, one of two pieces. But the hook on the other piece runs too, and gets
-# ``None``. So a hook ``lambda gradient: gradient * 2`` fails with a ``TypeError`` there. ``split`` and ``unbind`` do the same.
-
-query, key = torch.ones(4, requires_grad=True).exp().chunk(2)
-key.register_hook(lambda gradient: print("key gets", gradient))
-query.sum().backward()
-
-# sphinx_gallery_start_ignore
-for _cut in (lambda t: t.chunk(2), lambda t: t.split(2), lambda t: t.unbind()):
-    _got, _pieces = [], _cut(torch.ones(4, requires_grad=True).exp())
-    _pieces[1].register_hook(_got.append)
-    _pieces[0].sum().backward()
-    assert _got == [None]
-_pieces = torch.ones(4, requires_grad=True).exp().chunk(2)
-_pieces[1].register_hook(lambda gradient: gradient * 2)
-_failed = False
-try:
-    _pieces[0].sum().backward()
-except TypeError:
-    _failed = True
-assert _failed
-# sphinx_gallery_end_ignore
-
-# %%
-# **Three hooks that PyTorch refuses.** One returns another shape, one is on a tensor that requires no grad (as under
-# ``no_grad``), and one waits for accumulation on a tensor that is not a leaf:
-
-z = torch.tensor(1.0, requires_grad=True)
-z.register_hook(lambda gradient: torch.ones(2))
-mistakes = [
-    lambda: (2 * z).backward(),
-    lambda: torch.ones(2).register_hook(print),
-    lambda: (2 * z).register_post_accumulate_grad_hook(print),
-]
-
-raised = []
-for mistake in mistakes:
-    try:
-        mistake()
-    except RuntimeError as error:
-        raised.append(str(error))
-        print("RuntimeError:", error)
-
-# sphinx_gallery_start_ignore
-assert len(raised) == 3 and "has changed the size of value" in raised[0]
-assert "doesn't require gradient" in raised[1] and "non-leaf" in raised[2]
-# sphinx_gallery_end_ignore
+# two hooks. The prehook gets a tuple, the gradients that arrive. The other gets two: the gradients that the node returns, and
+# those that it was called with.
 
 # %%
 # Exercise

@@ -10,16 +10,64 @@ grad_fn and next_functions explained
 """
 
 # %%
-# The problem: which tensors get a gradient from this loss?
-# ---------------------------------------------------------
-# A gradient is missing, or you want to know which parameters a loss reaches. The graph that PyTorch recorded has the answer. A
-# small one:
+# The problem: which parameters does this loss reach?
+# ---------------------------------------------------
+# Your model has two heads. After ``loss.backward()``, some parameters have no gradient, and ``DistributedDataParallel``
+# complains about unused ones. The graph that PyTorch recorded knows which. Start at ``loss.grad_fn`` and follow the pairs:
 
 import torch
+from torch import nn
 from torch.autograd.graph import get_gradient_edge
+from torch.nn.functional import cross_entropy
+
+
+def walk(root):
+    found, waiting = set(), [root]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in found:
+            found.add(node)
+            waiting += [next_node for next_node, _ in node.next_functions]
+    return found
+
+
+body, classes, boxes = nn.Linear(4, 8), nn.Linear(8, 3), nn.Linear(8, 4)
+model = nn.ModuleDict({"body": body, "classes": classes, "boxes": boxes})
+
+scores = classes(body(torch.randn(2, 4)).relu())
+loss = cross_entropy(scores, torch.tensor([0, 2]))
+
+reached = {n.variable for n in walk(loss.grad_fn) if hasattr(n, "variable")}
+for name, parameter in model.named_parameters():
+    print(f"{name:<14}", "reached" if parameter in reached else "NOT reached")
+
+# sphinx_gallery_start_ignore
+_never = [name for name, p in model.named_parameters() if p not in reached]
+assert _never == ["boxes.weight", "boxes.bias"]
+loss.backward()
+assert all((p.grad is not None) == (p in reached) for p in model.parameters())
+assert walk(None) == set()
+_hidden = torch.utils.checkpoint.checkpoint(
+    body, torch.randn(2, 4, requires_grad=True), use_reentrant=True
+)
+assert not any(
+    n.variable is body.weight for n in walk(_hidden.grad_fn) if hasattr(n, "variable")
+)
+_hidden.sum().backward()  # and yet it gets a gradient
+del _hidden, loss
+# sphinx_gallery_end_ignore
+
+# %%
+# This loss never used the head ``boxes``. (Parameters inside ``checkpoint(..., use_reentrant=True)`` are missing from this
+# graph, but get gradients.)
+
+# %%
+# Nodes and pairs
+# ---------------
+# How does ``walk`` work? A graph small enough to see whole:
 
 values = (4.0, 2.0, 5.0, 9.0, 7.0)
-a, w1, w2, w3, w4 = (torch.tensor(value, requires_grad=True) for value in values)
+a, w1, w2, w3, w4 = (torch.tensor(v, requires_grad=True) for v in values)
 
 b = w1 * a
 c = w2 * a
@@ -48,73 +96,44 @@ assert left is not right and not {left, right} & {b.grad_fn, c.grad_fn}
 # sphinx_gallery_end_ignore
 
 # %%
-# Walk the whole graph
-# --------------------
-# Start at ``L.grad_fn`` and follow the pairs. The walk collects each node once, nearest first:
+# **The rule: each pair leads one step from the loss back to the leaves.** From the node of ``d`` you can reach the node of
+# ``b``, but not that of ``L``.
 
-
-def walk(root):
-    found = [root]
-    for node in found:  # the list grows while it is read
-        for next_node, _ in node.next_functions:
-            if next_node is not None and next_node not in found:
-                found.append(next_node)
-    return found
-
+# %%
+# AccumulateGrad: where a path ends
+# ---------------------------------
+# A leaf has no ``grad_fn``. It has an ``AccumulateGrad`` node, which keeps the leaf in ``.variable`` and has no next functions.
+# In ``backward()``, it adds what arrives to the leaf's ``.grad``. With one for each of the five leaves, ``L`` has 11 nodes:
 
 nodes = walk(L.grad_fn)
 print(len(nodes), "nodes")
+
+# graph: L (AccumulateGrad) -- Every path ends in an AccumulateGrad node; the two edges to a share one
 
 # sphinx_gallery_start_ignore
 assert len(nodes) == 11
 assert sum(not node.name().endswith("AccumulateGrad") for node in nodes) == 6
 edges = [edge for node in nodes for edge in node.next_functions]
 assert len(edges) == 11 and all(number == 0 for _, number in edges)
-assert nodes[2] is left and nodes[3] is right
-assert [len(node.next_functions) for node in nodes] == [1, 2, 2, 2, 0, 2, 0, 2, 0, 0, 0]
-assert [edge[0] for edge in edges].count(nodes[9]) == 2 and nodes[9].variable is a
+assert b.grad_fn in walk(d.grad_fn) and L.grad_fn not in walk(d.grad_fn)
+ends = [node for node in nodes if hasattr(node, "variable")]
+from_b, from_c = b.grad_fn.next_functions[1][0], c.grad_fn.next_functions[1][0]
+assert len(ends) == 5 and a.grad_fn is None and from_b is from_c
+assert get_gradient_edge(a).node is from_b and from_b.variable is a
+assert {node.variable for node in ends} == {a, w1, w2, w3, w4}
+assert all(node.next_functions == () for node in ends)
+for node in nodes:
+    assert hasattr(node, "variable") == node.name().endswith("AccumulateGrad")
+_alone = torch.tensor(3.0, requires_grad=True)
+torch.autograd.grad(_alone * 2, _alone)  # grad() adds nothing to .grad
+_constant = torch.tensor(10.0)
+assert _alone.grad is None and _constant.is_leaf
+for _sum in (2, 4):  # and backward() does add
+    (_alone * 2).backward()
+    assert _alone.grad == _sum
+assert (_alone * _constant).grad_fn.next_functions[1] == (None, 0)
+del ends, from_b, from_c
 # sphinx_gallery_end_ignore
-
-# %%
-# .. how-measured:: This code writes the nodes into a table, each with the rows of the nodes that come next.
-
-import pandas as pd
-
-
-def next_rows(node, nodes):
-    return [nodes.index(n) for n, _ in node.next_functions if n is not None]
-
-
-result_of = {b.grad_fn: "b", c.grad_fn: "c", d.grad_fn: "d", L.grad_fn: "L"}
-
-
-def tabulate_nodes(nodes):
-    rows = [
-        {
-            "node": node.name().removeprefix("torch::autograd::"),
-            "result": result_of.get(node, ""),
-            "next rows": ", ".join(map(str, next_rows(node, nodes))),
-        }
-        for node in nodes
-    ]
-    return pd.DataFrame(rows).rename_axis(columns="row")
-
-
-# %%
-# Each row of this table is a node. *next rows* are the nodes that it sends gradients to:
-
-# sphinx_gallery_start_ignore
-assert tabulate_nodes(nodes)["next rows"][[5, 7]].tolist() == ["8, 9", "10, 9"]
-_nodes = walk((d * 2).grad_fn)  # with a constant, whose entry has no row
-assert [next_rows(_node, _nodes) for _node in _nodes[:2]] == [[1], [2, 3]]
-del _nodes
-# sphinx_gallery_end_ignore
-tabulate_nodes(nodes)
-
-# %%
-# Six operations, and one ``AccumulateGrad`` for each of the five leaves. Two rows lead to row 9, the node of ``a``, because
-# ``b`` and ``c`` were both computed from ``a``. The pairs lead from the loss back to the leaves: from the node of ``d`` you can
-# reach the node of ``b``, but not that of ``L``.
 
 # %%
 # The number in a pair
@@ -154,77 +173,12 @@ assert len(first.grad_fn._input_metadata) == 3
 # Nothing used ``middle``, so the node gets ``None`` at input 1, and counts it as zero. If you write hooks for nodes, expect
 # ``None`` among the gradients.
 #
-# ``get_gradient_edge(t)`` gives the node and the number for a tensor that requires grad, as ``edge.node`` and
-# ``edge.output_nr``. In ``torch.autograd.grad``, you can pass the edge in place of the tensor, even when the tensor itself is
-# gone or was overwritten:
-
-h = w1 * a
-edge = get_gradient_edge(h)
-out = h + 1  # its backward does not need the value of h
-h.mul_(100)  # h now holds another value, with another node
-
-print("by the edge:  ", torch.autograd.grad(out, edge, retain_graph=True)[0])
-print("by the tensor:", torch.autograd.grad(out, h, allow_unused=True)[0])
+# ``get_gradient_edge(t)`` gives the pair for a tensor ``t``, as ``edge.node`` and ``edge.output_nr``. It works for a leaf, too.
 
 # sphinx_gallery_start_ignore
-h = w1 * a
-edge = get_gradient_edge(h)
-out = h + 1
-h.mul_(100)
-assert torch.autograd.grad(out, edge, retain_graph=True)[0] == 1
-assert torch.autograd.grad(out, h, allow_unused=True, retain_graph=True)[0] is None
-del h
-assert torch.autograd.grad(out, edge, retain_graph=True)[0] == 1
-assert edge.node is out.grad_fn.next_functions[0][0] and edge.output_nr == 0
-assert torch.autograd.grad(w1 * a, get_gradient_edge(a))[0] == 2  # of a leaf, too
-try:
-    get_gradient_edge(torch.tensor(10.0))
-except RuntimeError as error:
-    assert "does not require gradients" in str(error)
-else:
-    raise AssertionError
-_h = w1 * a
-_edge, _square = get_gradient_edge(_h), _h**2  # its backward needs the value
-_h.mul_(100)
-try:
-    torch.autograd.grad(_square, _edge)
-except RuntimeError as error:
-    assert "modified by an inplace operation" in str(error)
-else:
-    raise AssertionError
-del _h, _edge, _square
-# sphinx_gallery_end_ignore
-
-# %%
-# AccumulateGrad: where a path ends
-# ---------------------------------
-# Instead of a ``grad_fn``, each of the five leaves has an ``AccumulateGrad`` node in the graph. The node keeps the leaf in
-# ``.variable`` and has no next functions. In ``backward()``, it adds what arrives to the leaf's ``.grad``.
-
-for node in nodes:
-    if hasattr(node, "variable"):
-        print(node.variable.item(), node.next_functions)
-
-# graph: L (AccumulateGrad) -- Every path ends in an AccumulateGrad node; the two edges to a share one
-
-# sphinx_gallery_start_ignore
-ends = [node for node in nodes if hasattr(node, "variable")]
-from_b, from_c = b.grad_fn.next_functions[1][0], c.grad_fn.next_functions[1][0]
-assert len(ends) == 5 and a.grad_fn is None and from_b is from_c is nodes[9]
-assert get_gradient_edge(a).node is nodes[9]
-for node, leaf in zip(ends, (w3, w4, w1, a, w2), strict=True):
-    assert node.variable is leaf and node.next_functions == ()
-for node in nodes:
-    assert hasattr(node, "variable") == node.name().endswith("AccumulateGrad")
-_alone = torch.tensor(3.0, requires_grad=True)
-torch.autograd.grad(_alone * 2, _alone)  # grad() adds nothing to .grad
-_constant = torch.tensor(10.0)
-assert _alone.grad is None and _constant.is_leaf
-for _sum in (2, 4):  # and backward() does add
-    (_alone * 2).backward()
-    assert _alone.grad == _sum
-assert (_alone * _constant).grad_fn.next_functions[1] == (None, 0)
-del leaf, ends, from_b, from_c
+_edges = [get_gradient_edge(t) for t in (first, last, a)]
+assert [edge.output_nr for edge in _edges] == [0, 2, 0]
+assert _edges[1].node is last.grad_fn and _edges[2].node.variable is a
 # sphinx_gallery_end_ignore
 
 # %%
@@ -242,7 +196,8 @@ expressions = {
     "d ** 2": d**2,
 }
 for text, result in expressions.items():
-    print(text.ljust(8), [node and "d" for node, _ in result.grad_fn.next_functions])
+    pairs = result.grad_fn.next_functions
+    print(text.ljust(8), [node and "d" for node, _ in pairs])
 
 # sphinx_gallery_start_ignore
 slots = [
@@ -284,19 +239,20 @@ assert slot[0].variable is a and empty == (None, 0)
 # ``backward()`` calls each node of this graph once, when everything that will arrive there has arrived, and passes the
 # results on. Two paths lead to ``a``. A hook on its node shows that one sum arrives:
 
-visits = [[] for _ in nodes]
-for node, seen in zip(nodes, visits, strict=True):
-    node.register_prehook(lambda grads, seen=seen: seen.append(grads[0].item()))
+visits = {node: [] for node in nodes}
+for node, seen in visits.items():
+    node.register_prehook(lambda g, seen=seen: seen.append(g[0].item()))
 
 L.backward()
 
 # graph: L -- One path leads to each weight, and two to a: multiply along a path, add over paths
 
-print("calls of each node:     ", [len(seen) for seen in visits])
-print("arrived at the node of a:", visits[9])
+print("calls of each node:      ", [len(seen) for seen in visits.values()])
+print("arrived at the node of a:", visits[get_gradient_edge(a).node])
 
 # sphinx_gallery_start_ignore
-assert all(len(seen) == 1 for seen in visits) and visits[9] == [-53]
+assert all(len(seen) == 1 for seen in visits.values())
+assert visits[get_gradient_edge(a).node] == [-53]
 grads = [leaf.grad.item() for leaf in (a, w1, w2, w3, w4)]
 assert grads == [-53, -36, -28, -8, -20]
 # sphinx_gallery_end_ignore
@@ -342,7 +298,6 @@ except AttributeError as error:
 assert message == "'NoneType' object has no attribute 'next_functions'"
 del message
 assert len(walk(z.grad_fn)) == 16 and count(z.grad_fn) == 2**16 - 1
-assert b.grad_fn in walk(d.grad_fn) and L.grad_fn not in walk(d.grad_fn)
 assert count(L.grad_fn) == 12  # the constant 10 of L has no entry
 assert len(walk((d * 2).grad_fn)) == 11
 assert (d * 2).grad_fn.next_functions[1] == (None, 0)
@@ -382,7 +337,7 @@ M = d * d
 def paths_to(leaf, node):
     if hasattr(node, "variable"):
         return int(node.variable is leaf)
-    return sum(paths_to(leaf, n) for n, _ in node.next_functions if n is not None)
+    return sum(paths_to(leaf, n) for n, _ in node.next_functions if n)
 
 
 print([node.name() for node, _ in M.grad_fn.next_functions])

@@ -17,79 +17,107 @@ retain_graph=True, and when memory is freed
 # %%
 # The problem: backward fails in the second step
 # ----------------------------------------------
-# You train a recurrent model, which gets the *state* that its previous step computed. (To keep the figure small, the state is
-# also the loss.) The first step works:
+# You train a recurrent model, which gets the *state* that its previous step computed. ``carry`` decides what goes from one step
+# into the next. Three versions of this loop:
 
 import gc
-import weakref
 from collections import Counter
 
 import torch
 
+
+def train(carry, retain_graph=False):
+    cell = torch.nn.RNNCell(2, 2)
+    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
+    state = torch.zeros(1, 2)
+    for step in (1, 2, 3):
+        state = cell(torch.ones(1, 2), state)
+        loss = state.square().mean()
+        optimizer.zero_grad()
+        try:
+            loss.backward(retain_graph=retain_graph)
+        except RuntimeError as error:
+            return f"step {step}, RuntimeError: {str(error)[:94]} ..."
+        optimizer.step()
+        state = carry(state)
+    return "all three steps ran"
+
+
+print("1.", train(lambda state: state))
+print("2.", train(lambda state: state, retain_graph=True))
+print("3.", train(lambda state: state.detach()))
+
+# sphinx_gallery_start_ignore
+first, second = train(lambda h: h), train(lambda h: h, retain_graph=True)
+assert first.startswith("step 2") and "the graph a second time" in first
+assert second.startswith("step 3") and "modified by an inplace operation" in second
+assert train(lambda state: state.detach()) == "all three steps ran"
+_wrong = []
+for _fused in (False, True):
+    _w = torch.tensor([3.0], requires_grad=True)
+    _state = _w * 1
+    for _step in (1, 2):
+        _optimizer = torch.optim.SGD([_w], lr=1.0, fused=_fused)
+        _w.grad, _before = None, _w.item()
+        _state = _state * _w
+        try:
+            _state.sum().backward(retain_graph=True)
+            _wrong.append(_w.grad.item())
+        except RuntimeError as error:
+            _wrong.append("modified by an inplace" in str(error))
+        _optimizer.step()
+# the weights were 3 and -3: step 2 has the gradient 9 + (-3) * (3 + 3) = -9
+assert _wrong == [6, True, 6, 9]
+cell = torch.nn.RNNCell(2, 2)
+start = torch.zeros(1, 2, requires_grad=True)  # a first state that is trained
+for cut_first in (True, False):
+    start.grad, hidden = None, start
+    for _ in range(3):
+        hidden = cell(torch.ones(1, 2), hidden.detach() if cut_first else hidden)
+        hidden.pow(2).sum().backward()
+        hidden = hidden.detach()
+    assert (start.grad is None) == cut_first
+lstm = torch.nn.LSTM(2, 2)
+carried = None
+for _ in range(3):
+    out, carried = lstm(torch.ones(1, 1, 2), carried)
+    out.sum().backward()
+    carried = tuple(t.detach() for t in carried)
+carried, reached = torch.tensor(1.0), []
 weight = torch.tensor(0.5, requires_grad=True)
-
-state = torch.tanh(weight * 1.0)
-state.backward()
-new_state = torch.tanh(weight * state)
-
-# graph: new_state (saved) -- Step 2 is still connected to step 1, which no longer has what it saved
-
-# sphinx_gallery_start_ignore
-tanh1 = state.grad_fn
-assert new_state.grad_fn._saved_result == new_state
-assert new_state.grad_fn.next_functions[0][0].next_functions[1][0] is tanh1
-raised = []
-for node, name in (
-    (tanh1, "_saved_result"),
-    (tanh1.next_functions[0][0], "_saved_other"),
-):
-    try:
-        getattr(node, name)
-    except RuntimeError as error:
-        raised.append("after they have already been freed" in str(error))
-assert raised == [True, True]
-del tanh1, node
+for _ in range(4):
+    carried = torch.tanh(weight * carried)
+    carried.backward(retain_graph=True)
+    found = [carried.grad_fn]
+    for node in found:
+        found += [n for n, _ in node.next_functions if n and n not in found]
+    reached.append(len(found))
+assert reached == [3, 5, 7, 9]
+del found, node, carried
 # sphinx_gallery_end_ignore
 
 # %%
-# The second backward needs what step 1 had saved, and the first backward dropped it:
-
-try:
-    new_state.backward()
-except RuntimeError as error:
-    message = str(error)
-    print(f"RuntimeError: {message}")
-
-# sphinx_gallery_start_ignore
-assert "backward through the graph a second time" in message
-del message
-# sphinx_gallery_end_ignore
-
-# %%
-# If you do not need gradients from earlier steps, cut the graph between the steps. ``detach()`` returns the value of the state
-# without its history:
-
-new_state = torch.tanh(weight * state.detach())
-new_state.backward()
-
-# graph: new_state (saved) -- With detach, step 2 does not lead to step 1, and its backward ran
-
-# sphinx_gallery_start_ignore
-(end, _), (cut, _) = new_state.grad_fn.next_functions[0][0].next_functions
-assert end.variable is weight and cut is None
-del end
-# sphinx_gallery_end_ignore
+# 1. The state leads from step 2 back into step 1. But the first backward dropped what step 1 had saved.
+# 2. The message suggests ``retain_graph=True``. Then step 3 fails: its backward reaches weights that step 2 saved, and the
+#    optimizer has changed them in place since. (An optimizer with ``fused=True`` hides this error: the gradients are wrong.)
+# 3. ``detach()`` returns the value of the state without its history. So each backward ends in its own step. The state of an
+#    LSTM is a tuple: carry ``tuple(t.detach() for t in state)``.
 
 # %%
 # Why: what a node saves, and what backward frees
 # -----------------------------------------------
-# The derivative of :math:`x^2` is :math:`2x`, so the node of the graph that computes it saves ``x``. Attributes that begin with
-# ``_saved`` show what it keeps. After backward, the node is still there, but the tensor is gone:
+# A graph is made of *nodes*, one for each operation. The derivative of :math:`x^2` is :math:`2x`, so the node that will compute
+# it saves ``x``. Attributes that begin with ``_saved`` show what a node keeps:
 
 x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
 y = (x**2).sum()
 power = y.grad_fn.next_functions[0][0]
 print(power.name(), "saved", power._saved_self.tolist())
+
+# graph: y (saved) -- The node of x ** 2 saved x, the node of the sum no tensor
+
+# %%
+# After backward, the node is still there, but the tensor is gone:
 
 y.backward()
 try:
@@ -102,7 +130,7 @@ except RuntimeError as error:
 assert "after they have already been freed" in message
 del message
 # sphinx_gallery_end_ignore
-print("still there:", y.grad_fn.name(), power.name(), power.next_functions[0][0].name())
+print("still there:", y.grad_fn.name(), "and", power.name())
 
 # sphinx_gallery_start_ignore
 assert y.grad_fn.next_functions[0][0] is power
@@ -111,7 +139,8 @@ assert power._saved_exponent == 2  # a number is not freed
 # sphinx_gallery_end_ignore
 
 # %%
-# The graph of ``(x + 1).sum()`` saved no tensor, so you can go through it twice:
+# **The rule: a node keeps its saved tensors until a backward without retain_graph goes through it, or until nothing refers to
+# the node.** The graph of ``(x + 1).sum()`` saved no tensor, so you can go through it twice:
 
 z = (x + 1).sum()
 z.backward()
@@ -127,7 +156,7 @@ del node, stored
 # %%
 # When you need retain_graph
 # --------------------------
-# Two losses share a part, and you want a backward for each:
+# Two losses share a part, such as an encoder (below, only ``exp``), and you want a backward for each:
 
 x.grad = None
 h = torch.exp(x)
@@ -141,8 +170,9 @@ loss2 = (h * h).sum()
 
 loss1.backward(retain_graph=True)  # keep what the second backward needs
 loss2.backward()
-separate, x.grad = x.grad, None
+separate = x.grad
 
+x.grad = None
 h = torch.exp(x)
 (h.sum() + (h * h).sum()).backward()
 print("the same gradient:", torch.allclose(separate, x.grad))
@@ -183,9 +213,8 @@ assert _apart == 3 and _added == 0
 
 def count_tensors():
     gc.collect()
-    tensors = [
-        found for found in gc.get_objects() if issubclass(type(found), torch.Tensor)
-    ]
+    objects = gc.get_objects()
+    tensors = [o for o in objects if issubclass(type(o), torch.Tensor)]
     return Counter(tuple(tensor.shape) for tensor in tensors)
 
 
@@ -219,120 +248,12 @@ del _loss
 # Four losses have stayed. ``gc.get_referrers(tensor)`` shows who holds one, such as the list ``history``, but misses local
 # variables and graphs.
 #
-# Another cause is a hook on a result that names the result. The tensor ``h`` below refers to its node, the node to the hook,
-# and the hook to ``h``. Python's garbage collector cannot see the part of this cycle that is in C++. So all 20 tensors stay:
-
-ratios = []
-
-
-def train_step():
-    h = (torch.ones(1000, requires_grad=True) * 2).exp()
-    handle = h.register_hook(lambda grad: ratios.append(grad.norm() / h.norm()))
-    h.sum().backward()
-    return handle, weakref.ref(h)
-
-
-steps = [train_step() for _ in range(20)]
-gc.collect()
-print("outputs still in memory:", sum(h() is not None for _, h in steps))
-
-for handle, _ in steps:
-    handle.remove()
-print("after handle.remove():  ", sum(h() is not None for _, h in steps))
-
-# sphinx_gallery_start_ignore
-assert len(ratios) == 20 and not any(h() is not None for _, h in steps)
-
-
-def _left(use_h):
-    h = (torch.ones(10, requires_grad=True) * 2).exp()
-    detached, shape = h.detach(), h.shape
-    if use_h:
-        h.register_hook(lambda grad: grad * h)
-    else:
-        h.register_hook(lambda grad: grad * detached)
-    h.register_hook(lambda grad: grad * shape.numel())
-    h.sum().backward()
-    return weakref.ref(h)
-
-
-for _use_h in (True, False):
-    _refs = [_left(_use_h) for _ in range(3)]
-    gc.collect()
-    assert sum(ref() is not None for ref in _refs) == 3 * _use_h
-# sphinx_gallery_end_ignore
-
-# %%
-# Call ``handle.remove()`` when you are done. Or compute ``shape = h.shape`` or ``detached = h.detach()`` first, and let the
-# hook name that (`pytorch#12863 <https://github.com/pytorch/pytorch/issues/12863>`__).
+# Another cause is a :ref:`hook that uses its own tensor <sphx_glr_gallery_differentiation_hooks.py>`
+# (`pytorch#12863 <https://github.com/pytorch/pytorch/issues/12863>`__). ``gc.collect()`` cannot free this reference cycle.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Silencing the error with retain_graph=True.** The message suggests it. But in a training loop the next error usually
-# follows: backward goes into an earlier step, which saved the weights, and the optimizer has changed them in place since. Three
-# versions of a loop:
-
-
-def train(carry, **options):
-    cell = torch.nn.RNNCell(2, 2)
-    optimizer = torch.optim.SGD(cell.parameters(), lr=0.1)
-    hidden = torch.zeros(1, 2)
-    for step in (1, 2, 3):
-        hidden = cell(torch.ones(1, 2), hidden)
-        optimizer.zero_grad()
-        try:
-            hidden.pow(2).sum().backward(**options)
-        except RuntimeError as error:
-            return f"step {step}, RuntimeError: {str(error)[:94]} ..."
-        optimizer.step()
-        hidden = carry(hidden)
-    return "all three steps ran"
-
-
-print("1.", train(lambda hidden: hidden))
-print("2.", train(lambda hidden: hidden, retain_graph=True))
-print("3.", train(lambda hidden: hidden.detach()))
-
-# sphinx_gallery_start_ignore
-first, second = train(lambda h: h), train(lambda h: h, retain_graph=True)
-assert first.startswith("step 2") and "the graph a second time" in first
-assert second.startswith("step 3") and "modified by an inplace operation" in second
-assert train(lambda hidden: hidden.detach()) == "all three steps ran"
-cell = torch.nn.RNNCell(2, 2)
-start = torch.zeros(1, 2, requires_grad=True)  # a first state that is trained
-for cut_first in (True, False):
-    start.grad, hidden = None, start
-    for _ in range(3):
-        hidden = cell(torch.ones(1, 2), hidden.detach() if cut_first else hidden)
-        hidden.pow(2).sum().backward()
-        hidden = hidden.detach()
-    assert (start.grad is None) == cut_first
-lstm = torch.nn.LSTM(2, 2)
-carried = None
-for _ in range(3):
-    out, carried = lstm(torch.ones(1, 1, 2), carried)
-    out.sum().backward()
-    carried = tuple(t.detach() for t in carried)
-carried, reached = torch.tensor(1.0), []
-weight = torch.tensor(0.5, requires_grad=True)
-for _ in range(4):
-    carried = torch.tanh(weight * carried)
-    carried.backward(retain_graph=True)
-    found = [carried.grad_fn]
-    for node in found:
-        found += [n for n, _ in node.next_functions if n and n not in found]
-    reached.append(len(found))
-assert reached == [3, 5, 7, 9]
-del found, node, carried
-# sphinx_gallery_end_ignore
-
-# %%
-# Version 2 fails in step 3, where backward reaches the weights that step 2 saved. Without the optimizer, each backward would
-# walk through all steps so far. Version 3 detaches at the end of a step: a first state that you train keeps its gradient. The
-# state of an LSTM is a tuple: carry ``tuple(t.detach() for t in state)``.
-
-# %%
 # **Adding up losses instead of numbers.** ``total = total + loss`` makes ``total`` a tensor that refers to the graph of every
 # step. In a loop without ``backward()``, nothing drops what these graphs saved. Three loops:
 
@@ -367,6 +288,8 @@ def add_tensors_after_backward():
 # %%
 # .. how-measured:: A hook puts each tensor that a node saves into an object, which lives as long as the node keeps it. The
 #    bytes of their storages are added up after each step.
+
+import weakref
 
 import matplotlib.pyplot as plt
 from torch.autograd.graph import saved_tensors_hooks
