@@ -31,7 +31,7 @@ from torch.nn.functional import cross_entropy
 torch.manual_seed(0)
 body = nn.Sequential(nn.Linear(20, 30), nn.BatchNorm1d(30), nn.ReLU())
 head = nn.Linear(30, 5)
-model = nn.Sequential(body, head)
+model = nn.Sequential(body, head)  # "0.1" in a name: layer 1 of the body
 x, labels = torch.randn(64, 20), torch.randint(5, (64,))
 
 
