@@ -44,7 +44,7 @@ def moved_by_three_steps():
         loss.backward()
         optimizer.step()
     after = model.state_dict()
-    return [name for name in after if not torch.equal(after[name], before[name])]
+    return [key for key in after if not torch.equal(after[key], before[key])]
 
 
 body.requires_grad_(False)
@@ -136,7 +136,7 @@ assert not _plain[0].training and _plain.train()[0].training
 # Here a layer before the frozen one learns. Each layer is one weight, and ``w2`` is frozen:
 
 x0 = torch.tensor(0.5)
-w1, w2, w3 = (torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 3.0))
+w1, w2, w3 = (torch.tensor(w, requires_grad=True) for w in (1.0, 2.0, 3.0))
 w2.requires_grad_(False)
 
 loss = w3 * (w2 * (w1 * x0))
@@ -178,7 +178,7 @@ for clear in (False, True):
     cross_entropy(net(x), labels).backward()
     optimizer.step()
     moved = not torch.equal(before, net[0].weight)
-    print(f"zero_grad() after freezing: {clear!s:<5}  frozen layer moved: {moved}")
+    print(f"zero_grad() after freezing: {clear!s:<5}  moved: {moved}")
 
 # sphinx_gallery_start_ignore
 assert not moved
@@ -308,7 +308,8 @@ for make in (torch.optim.Adam, torch.optim.AdamW):
     before = table.weight.detach().clone()
     table(torch.tensor([0, 3])).sum().backward()
     make(table.parameters()).step()
-    print(make.__name__, "moves rows:", (table.weight != before).any(1).tolist())
+    moved = (table.weight != before).any(dim=1)
+    print(make.__name__, "moves rows:", moved.tolist())
 
 # sphinx_gallery_start_ignore
 assert (table.weight != before).any(1).all()
@@ -545,7 +546,8 @@ layer = nn.Linear(256, 256)
 lora = LoRA(layer, rank=4)
 x = torch.randn(64, 256, requires_grad=True) * 1  # something before it learns
 
-print("trained:", lora.A.numel() + lora.B.numel(), "  frozen:", layer.weight.numel())
+print("trained:", lora.A.numel() + lora.B.numel())
+print("frozen: ", layer.weight.numel())
 for module in (layer, lora):
     saved_bytes, keeps_input = measure_saved(module, x)
     print(type(module).__name__, "keeps", saved_bytes, "bytes")
@@ -651,7 +653,8 @@ for _prune in (
 
 net = nn.Sequential(nn.Linear(20, 30), nn.GELU(), nn.Linear(30, 5))
 net[0].requires_grad_(False)
-optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], lr=0.1)
+trained = [p for p in net.parameters() if p.requires_grad]
+optimizer = torch.optim.SGD(trained, lr=0.1)
 
 
 def first_layer_moves():

@@ -37,8 +37,8 @@ from torch.nn import functional as F
 
 def make_network():
     torch.manual_seed(0)
-    first, last = nn.Linear(20, 30), nn.Linear(30, 5)
-    return nn.Sequential(first, nn.BatchNorm1d(30), nn.ReLU(), nn.Dropout(), last)
+    first, norm = nn.Linear(20, 30), nn.BatchNorm1d(30)
+    return nn.Sequential(first, norm, nn.ReLU(), nn.Dropout(), nn.Linear(30, 5))
 
 
 model, x = make_network(), torch.randn(64, 20)
@@ -355,7 +355,7 @@ assert _refused == ["Fusion only for eval!"]
 from sklearn.datasets import load_digits
 from torch.optim.swa_utils import update_bn
 
-images, digits = (torch.tensor(array) for array in load_digits(return_X_y=True))
+images, digits = map(torch.tensor, load_digits(return_X_y=True))
 images = images.float() / 16
 loader = torch.utils.data.DataLoader(images[:1400], batch_size=64)
 
@@ -493,7 +493,7 @@ assert torch.allclose(_full, _q) and not torch.allclose(_dropped, _q)
 # ``linear1.weight`` instead of calling ``linear1``, so it silently leaves out an adapter:
 
 
-class Adapted(nn.Module):  # as LoRA does it: a small trained part beside a layer
+class Adapted(nn.Module):  # as in LoRA: a small trained part beside a layer
     def __init__(self, base):
         super().__init__()
         self.base, self.added = base, nn.Linear(8, 16)
@@ -578,7 +578,7 @@ assert "does not support NestedTensor outside of its fast path" in _messages[1]
 # be inside any module, such as an LSTM, so all are in training, except batch normalization.
 
 
-BATCH_NORM = nn.modules.batchnorm._NormBase  # of BatchNorm1d, SyncBatchNorm and so on
+BATCH_NORM = nn.modules.batchnorm._NormBase  # of BatchNorm1d and the others
 
 
 @torch.no_grad()

@@ -289,11 +289,12 @@ def train_six_epochs(model, leave_out=None):
     return evaluate(model.eval(), held_out)
 
 
+with_softmax = nn.Sequential(*make_model(), nn.Softmax(dim=1))
 results = {
     "the loop above": train_six_epochs(make_model()),
     "no zero_grad()": train_six_epochs(make_model(), "zero_grad"),
     "no step()": train_six_epochs(make_model(), "step"),
-    "softmax first": train_six_epochs(nn.Sequential(*make_model(), nn.Softmax(dim=1))),
+    "softmax first": train_six_epochs(with_softmax),
 }
 for name, (mean, correct) in results.items():
     print(f"{name:<16} held out: loss {mean:<6.2f}  correct {correct:.2f}")
@@ -325,7 +326,8 @@ certain = nn.functional.one_hot(classes).float()
 print(f"right and certain: loss {loss_function(certain, classes):.4f}")
 
 undecided = torch.zeros(10, 10, requires_grad=True)
-for name, given in {"logits": undecided, "softmax": undecided.softmax(dim=1)}.items():
+inputs = {"logits": undecided, "softmax": undecided.softmax(dim=1)}
+for name, given in inputs.items():
     (gradient,) = torch.autograd.grad(loss_function(given, classes), undecided)
     print(f"undecided, {name:<8} norm of the gradient {gradient.norm():.4f}")
 
@@ -416,7 +418,7 @@ assert labels.int().long().dtype == torch.int64
 for training in (True, True, True, False):
     model.train(training)  # train(False) is eval()
     mean, correct = evaluate(model, held_out)
-    print(f"model.training {training!s:<5}  loss {mean:.3f}  correct {correct:.3f}")
+    print(f"training {training!s:<5}  loss {mean:.3f}  correct {correct:.3f}")
 
 # sphinx_gallery_start_ignore
 model.train()
@@ -513,7 +515,8 @@ def trained(place):
 
 first = trained("first")
 for place in ("before backward", "before step", "last"):
-    print(f"{place:<16} same weights as first: {torch.equal(trained(place), first)}")
+    same = torch.equal(trained(place), first)
+    print(f"{place:<16} same weights as first: {same}")
 
 # sphinx_gallery_start_ignore
 _start = make_model().to(device).parameters()

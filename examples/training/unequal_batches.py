@@ -51,7 +51,7 @@ def make_batch(tokens):
 
 batches = [make_batch(7), make_batch(120), make_batch(31)]
 for words, labels in batches:
-    loss = cross_entropy(model(words), labels)  # the mean over this batch's tokens
+    loss = cross_entropy(model(words), labels)  # the mean over its tokens
     (loss / 3).backward()
 
 # %%
@@ -87,7 +87,12 @@ def plot_weight_of_one_token(found):
 # %%
 # How much does one token count in this loop?
 
-divided_by_3 = weigh_one_token(lambda losses: sum(one.mean() / 3 for one in losses))
+
+def mean_of_means(losses):
+    return sum(one.mean() for one in losses) / len(losses)
+
+
+divided_by_3 = weigh_one_token(mean_of_means)
 
 # figure: Three bars: how much one token counts, relative to one large batch. In the batch of 7 tokens it counts 7.52 times, in
 #   the batch of 120 tokens 0.44 times, in the batch of 31 tokens 1.70 times. A dashed line marks 1.
@@ -113,7 +118,7 @@ for _w in weigh_one_token(lambda losses: torch.cat(losses).mean()):
 
 from itertools import islice
 
-loader = [make_batch(tokens) for tokens in (7, 120, 31, 64, 5)]  # or a DataLoader
+loader = [make_batch(n) for n in (7, 120, 31, 64, 5)]  # or a DataLoader
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
 scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
 
@@ -436,7 +441,7 @@ for reduction in ("mean", "sum"):
     model.zero_grad()
     loss = cross_entropy(model(words), labels, reduction=reduction)
     loss.backward()
-    print(f"{reduction:<4} loss {loss.item()}   gradient {gradient().norm().item()}")
+    print(f"{reduction:<4} loss {loss:.1f}   gradient {gradient().norm():.1f}")
 
 # sphinx_gallery_start_ignore
 assert loss == 0 and not gradient().any()
@@ -519,7 +524,7 @@ assert not torch.allclose(sum(_means) / 3, _large, rtol=1e-3)
 # A token of the long batch has the weight :math:`\frac{1}{2 \cdot 100}`, a token of the short one :math:`\frac{1}{2 \cdot 10}`:
 
 batches = [make_batch(100), make_batch(10)]
-long, short = weigh_one_token(lambda losses: sum(one.mean() / 2 for one in losses))
+long, short = weigh_one_token(mean_of_means)
 print(f"long {long:.4f}   short {short:.4f}   ratio {short / long:.1f}")
 
 # predict: short / long -- How many times as much does a token of the short batch count?
