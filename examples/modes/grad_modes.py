@@ -8,17 +8,17 @@ torch.no_grad, inference_mode, enable_grad and set_grad_enabled
 
 .. in-short::
 
-   In ``with torch.no_grad():`` nothing is recorded or saved for backward. Use it for validation, and for values that a later
-   loss uses. ``with torch.inference_mode():`` is stricter: do not train with the tensors that it makes. So use it in a
-   program that only predicts. ``enable_grad()`` turns recording on again inside ``no_grad()``, but not inside
-   ``inference_mode()``. No mode turns dropout off: call ``model.eval()`` too (:doc:`Which switch do I want?
-   </guide/which-switch>`).
+   Validate in ``with torch.no_grad():``. Nothing in the block is recorded for backward, and a later loss sees its results as
+   constants. ``torch.inference_mode()`` is stricter: a graph cannot save the tensors that it makes. So use it in a program
+   that only predicts. ``enable_grad()`` turns recording on again inside ``no_grad()``, but not inside ``inference_mode()``.
+   No mode turns dropout off: call ``model.eval()`` too (:doc:`Which switch do I want? </guide/which-switch>`).
 """
 
 # %%
 # A validation loop
 # -----------------
-# Validation needs the loss and no gradients:
+# In training, autograd *records* each operation: it adds a node to the graph, and saves the tensors that ``backward()`` will
+# need. Validation needs the loss, but no gradients, so turn recording off:
 
 import torch
 from torch import nn
@@ -28,12 +28,14 @@ model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, 1))
 batches = [(torch.randn(16, 4), torch.randn(16, 1)) for _ in range(3)]
 
 model.eval()  # turns dropout off
-total = 0.0
+total = count = 0
 with torch.no_grad():  # turns recording off
     for inputs, targets in batches:
-        total += nn.functional.mse_loss(model(inputs), targets)
+        loss = nn.functional.mse_loss(model(inputs), targets)
+        total += loss * len(inputs)  # the last batch may be smaller
+        count += len(inputs)
 model.train()
-print("loss", total / len(batches), "  recorded?", total.requires_grad)
+print("loss", total / count, "  recorded?", total.requires_grad)
 
 # sphinx_gallery_start_ignore
 _total = sum(nn.functional.mse_loss(model(_i), _t) for _i, _t in batches)
@@ -46,6 +48,9 @@ assert sum(_node.name() == "MseLossBackward0" for _node in _nodes) == len(batche
 
 # %%
 # Without the block, ``total`` would keep the graph of each batch, so memory would grow.
+#
+# **The mode in which an operation runs decides if it is recorded.** The model does not change: after the block it trains as
+# before, and in the block its dropout still needs ``eval()``.
 
 # %%
 # A target that should stay fixed
@@ -179,85 +184,88 @@ tabulate_uses(torch.no_grad, torch.inference_mode)
 # %%
 # Nested: which one wins
 # ----------------------
-# Each row is an outer block, each column a block inside it. Is a product in the inner block recorded?
-#
-# .. how-measured:: This code computes w * x in each pair of blocks.
-
-from contextlib import nullcontext
-
-OUTER = {
-    "no block": nullcontext,
-    "no_grad()": torch.no_grad,
-    "inference_mode()": torch.inference_mode,
-}
-INNER = {
-    "enable_grad()": torch.enable_grad,
-    "no_grad()": torch.no_grad,
-    "inference_mode()": torch.inference_mode,
-    "inference_mode(False)": lambda: torch.inference_mode(False),
-}
-
-
-def product_in(outer, inner):
-    with outer(), inner():
-        product = w * x
-    if product.is_inference():
-        return "inference tensor"
-    return "recorded" if product.requires_grad else "not recorded"
-
-
-def tabulate_nested_blocks():
-    products = {
-        name: {outer: product_in(OUTER[outer], inner) for outer in OUTER}
-        for name, inner in INNER.items()
-    }
-    return pd.DataFrame(products).rename_axis(columns="outer block")
-
-
-# %%
-# In the rows, the outer block:
-
-# sphinx_gallery_start_ignore
-nested = tabulate_nested_blocks()
-assert nested["enable_grad()"].tolist() == ["recorded"] * 2 + ["inference tensor"]
-assert nested["no_grad()"].tolist() == ["not recorded"] * 2 + ["inference tensor"]
-assert set(nested["inference_mode()"]) == {"inference tensor"}
-assert set(nested["inference_mode(False)"]) == {"recorded"}
-with torch.inference_mode(), torch.set_grad_enabled(True):
-    assert not (w * x).requires_grad and (w * x).is_inference()
-# sphinx_gallery_end_ignore
-tabulate_nested_blocks()
-
-# %%
-# Between ``no_grad`` and ``enable_grad``, the inner block wins. Neither of them ends inference mode. ``inference_mode(False)``
-# ends it, and turns recording *on*, even in a ``no_grad`` block.
-
-# %%
-# As a block, as a decorator, as a call
-# -------------------------------------
-# The four in the title work in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
-# serves training and validation. It also works as a plain call:
+# Is a product recorded in a block inside a block?
 
 
 def records():
     return (w * x).requires_grad
 
 
+with torch.no_grad(), torch.enable_grad():
+    print("no_grad(),        enable_grad():        ", records())
+with torch.inference_mode(), torch.enable_grad():
+    print("inference_mode(), enable_grad():        ", records())
+with torch.inference_mode(), torch.inference_mode(False):
+    print("inference_mode(), inference_mode(False):", records())
+with torch.no_grad(), torch.inference_mode(False):
+    print("no_grad(),        inference_mode(False):", records())
+
+# sphinx_gallery_start_ignore
+from contextlib import nullcontext as _nullcontext
+
+_no, _inference, _enable = torch.no_grad, torch.inference_mode, torch.enable_grad
+
+
+def _off():
+    return torch.inference_mode(False)
+
+
+for _outer, _inner, _recorded, _is_inference in (
+    (_nullcontext, _enable, True, False),
+    (_nullcontext, _off, True, False),
+    (_no, _enable, True, False),
+    (_no, _no, False, False),
+    (_no, _inference, False, True),
+    (_no, _off, True, False),
+    (_enable, _no, False, False),
+    (_inference, _enable, False, True),
+    (_inference, lambda: torch.set_grad_enabled(True), False, True),
+    (_inference, _no, False, True),
+    (_inference, _off, True, False),
+):
+    with _outer(), _inner():
+        assert records() is _recorded and (w * x).is_inference() is _is_inference
+# sphinx_gallery_end_ignore
+
+# %%
+# Between ``no_grad`` and ``enable_grad``, the inner block wins. Neither of them ends inference mode, but
+# ``inference_mode(False)`` does. It turns recording *on*, even in ``no_grad``.
+
+# %%
+# As a block, as a decorator, as a call
+# -------------------------------------
+# All four in the title work in a ``with`` statement and as a decorator. ``set_grad_enabled`` takes a flag, so one piece of code
+# serves training and validation:
+
+
+@torch.no_grad()
+def predict(inputs):
+    return model(inputs)
+
+
+print("decorator:", predict(inputs).requires_grad)
+
+for training in (True, False):
+    model.train(training)
+    with torch.set_grad_enabled(training):
+        loss = nn.functional.mse_loss(model(inputs), targets)
+    print(f"training = {training}:", loss.requires_grad)
+
+torch.set_grad_enabled(False)  # a plain call: it holds until the next call
+print("after the call:", model(inputs).requires_grad)
+torch.set_grad_enabled(True)
+
+
+# sphinx_gallery_start_ignore
 @torch.no_grad()
 def evaluate():
     return records()
 
 
-for training in (True, False):
-    with torch.set_grad_enabled(training):
-        print(training, records(), evaluate())
-
-torch.set_grad_enabled(False)
-print(records())
-torch.set_grad_enabled(True)
+assert not predict(inputs).requires_grad and model(inputs).requires_grad
+assert not loss.requires_grad
 
 
-# sphinx_gallery_start_ignore
 @torch.no_grad
 def _bare():
     return records()
@@ -305,8 +313,8 @@ with torch.no_grad():
 # sphinx_gallery_end_ignore
 
 # %%
-# **Building a model in inference mode.** Its weight silently stays without a gradient. (A model built in ``no_grad()`` can be
-# trained.)
+# **Building a model in inference mode.** Most models then raise *Inference tensors cannot be saved for backward* in training.
+# A single ``Linear`` layer raises nothing, and its weight silently stays without a gradient:
 
 with torch.inference_mode():
     layer = nn.Linear(4, 1)
@@ -325,19 +333,24 @@ assert layer.weight.is_inference()
 _out = nn.Linear(4, 1)(torch.ones(2, 4))
 assert _out.grad_fn.next_functions[2][0].name() == "TBackward0"
 with torch.inference_mode():
-    _two = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1))
+    _models = [
+        nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 1)),
+        nn.Conv1d(2, 2, 1),
+        nn.LayerNorm(4),
+        nn.LSTM(4, 4),
+    ]
 _raised = []
-try:
-    _two(torch.ones(2, 4))
-except RuntimeError as error:
-    _raised.append(str(error).startswith("Inference tensors cannot be saved"))
-assert _raised == [True]
+for _model in _models:
+    try:
+        _model(torch.ones(2, 4))
+    except RuntimeError as error:
+        _raised.append(str(error).startswith("Inference tensors cannot be saved"))
+assert _raised == [True] * 4
 # sphinx_gallery_end_ignore
 
 # %%
-# Two ``Linear`` layers in a row raise *Inference tensors cannot be saved for backward*. Build the model outside of the block.
-
-# %%
+# Build the model outside of the block.
+#
 # **Taking a view in the block.** A slice takes ``requires_grad`` from its base, but its history is not recorded. So it claims
 # to require grad, and no gradient arrives (`pytorch#11390 <https://github.com/pytorch/pytorch/issues/11390>`__):
 
@@ -363,21 +376,17 @@ for _view in _views:
 # ``weights.t()`` and ``weights.view(...)`` do the same. For a constant, write ``weights.detach()[:2]`` instead. For a gradient,
 # take the slice outside of the block.
 #
-# **Yielding inside a block.** While this generator waits at ``yield``, its block is still open, so your own loop runs in it:
+# **A generator, a coroutine, a thread.** While a generator waits at ``yield`` in a block, the block is still open, so your own
+# loop runs in it. Decorate the generator instead. With ``async def``, a decorator ends before the body runs, so write ``with``
+# in the body, and no ``await`` in that block. A new thread starts with recording on: open the block in its function.
 
 
+# sphinx_gallery_start_ignore
 def rows():
     with torch.no_grad():
         yield from weights.detach() * 2
 
 
-loop = rows()
-next(loop)
-print("recorded?", records())
-loop.close()  # leaves the block
-print("recorded?", records())
-
-# sphinx_gallery_start_ignore
 loop = rows()
 next(loop)
 assert not records()
@@ -427,23 +436,9 @@ for _mode in (torch.no_grad, torch.inference_mode):
 
 for _recorded in _rows():
     assert not _recorded and records()
-# sphinx_gallery_end_ignore
-
-# %%
-# Use the decorator ``@torch.no_grad()`` for a generator: recording is off inside only.
-#
-# **Decorating an async def.** The mode is over before the body runs, so the body is recorded. Write ``with`` in the body
-# instead, and no ``await`` in that block: while it waits, a different coroutine would run without recording.
-#
-# **Expecting the mode in a different thread.** A mode belongs to the thread that set it, so a new thread starts with recording
-# on:
 
 from concurrent.futures import ThreadPoolExecutor
 
-with torch.no_grad(), ThreadPoolExecutor() as pool:
-    print("recorded?", pool.submit(records).result())
-
-# sphinx_gallery_start_ignore
 with torch.no_grad(), ThreadPoolExecutor() as pool:
     assert pool.submit(records).result()
 with torch.inference_mode(), ThreadPoolExecutor() as pool:
@@ -477,8 +472,8 @@ assert "does not require grad" in message
 # %%
 # .. solution::
 #
-# The table of nested blocks has the answer: ``inference_mode(False)`` turns recording on in each row. The image was made in
-# inference mode, so clone it inside the new block.
+# ``inference_mode(False)`` turns recording on in each of them. The image was made in inference mode, so clone it inside the new
+# block. Lightning validates in inference mode by default, so this helps there too.
 
 
 from contextlib import nullcontext

@@ -24,10 +24,11 @@ PyTorch training loop: what zero_grad, backward and step do
 """
 
 # %%
-# What each line does
-# -------------------
+# A whole program
+# ---------------
 # A training loop repeats one step: it measures the loss, asks autograd in which direction each weight should move, and moves
-# it. A network with two linear layers computes a loss for 64 samples:
+# it. The data are 1,797 handwritten digits of 8 by 8 pixels. 360 of them are held out, to test the model. The ``DataLoader``
+# makes batches, with ``shuffle=True`` in a new order in each epoch:
 
 import torch
 from sklearn.datasets import load_digits
@@ -38,152 +39,6 @@ from torch.utils.data import DataLoader, TensorDataset, random_split
 _threads = torch.get_num_threads()
 torch.set_num_threads(1)  # on a busy machine, two threads would wait for each other
 # sphinx_gallery_end_ignore
-torch.manual_seed(0)
-model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10))
-loss_function = nn.CrossEntropyLoss()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-x, target = torch.rand(64, 64), torch.randint(10, (64,))
-loss = loss_function(model(x), target)
-
-# graph: loss -- After the forward pass: four leaves, and the tensors that were saved on the way
-
-# sphinx_gallery_start_ignore
-import copy as _copy
-
-assert all(p.is_leaf and p.requires_grad for p in model.parameters())
-assert len(list(model.parameters())) == 4 and not x.requires_grad
-_second = loss.grad_fn.next_functions[0][0].next_functions[0][0]
-_first = next(node for node, _ in _second.next_functions[1][0].next_functions if node)
-_first = _first.next_functions[0][0]
-assert _first.name() == _second.name() == "AddmmBackward0"
-assert _first._saved_mat2 is None and torch.equal(_first._saved_mat1, x)
-assert _second._saved_mat1 is not None
-assert _second._saved_mat2.data_ptr() == model[3].weight.data_ptr()
-del _first, _second
-_lbfgs = torch.optim.LBFGS(nn.Linear(2, 2).parameters())
-_raised = []
-try:
-    _lbfgs.step()
-except TypeError as _error:
-    _raised.append(str(_error))
-assert len(_raised) == 1 and "closure" in _raised[0]
-# sphinx_gallery_end_ignore
-
-# %%
-# The four leaves are the weights and biases. Three calls follow:
-#
-# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``, and leaves the graph alone.
-# - ``backward()`` adds the new gradients to ``.grad``, and frees the saved tensors. It adds because :ref:`you may want the sum
-#   over several batches <sphx_glr_gallery_differentiation_accumulation.py>`.
-# - ``step()`` reads ``.grad`` and changes the weights in place. The gradients stay, so the next step needs ``zero_grad()``.
-#
-# .. how-measured:: Two steps. After each line, this code counts graph nodes, saved tensors, gradients, updates of the first
-#    weight, and momentum buffers.
-
-from weakref import WeakSet
-
-import pandas as pd
-from torch.autograd.graph import saved_tensors_hooks
-
-alive = WeakSet()
-
-
-class Saved:
-    def __init__(self, tensor):
-        self.tensor = tensor.detach()
-        alive.add(self)
-
-
-def watch_saved_tensors():
-    return saved_tensors_hooks(Saved, lambda saved: saved.tensor)
-
-
-def count_nodes(loss):
-    found = [loss.grad_fn]
-    for node in found:  # the list grows while it is read
-        for edge, _ in node.next_functions:
-            if edge is not None and edge not in found:
-                found.append(edge)
-    return len(found)
-
-
-def tabulate_each_line(model, optimizer):
-    rows, version = {}, model[0].weight._version
-
-    def note(line, tensor):
-        rows[f"{len(rows) // 5 + 1}. {line}"] = {
-            "graph nodes": count_nodes(tensor),
-            "saved tensors": len(alive),
-            ".grad": sum(p.grad is not None for p in model.parameters()),
-            "updates": model[0].weight._version - version,
-            "momentum": len(optimizer.state),
-        }
-
-    for _ in range(2):
-        with watch_saved_tensors():
-            output = model(x)
-            note("model(x)", output)
-            loss = loss_function(output, target)
-            note("loss_function()", loss)
-        optimizer.zero_grad()
-        note("zero_grad()", loss)
-        loss.backward()
-        note("backward()", loss)
-        optimizer.step()
-        note("step()", loss)
-    return pd.DataFrame(rows).T.rename_axis(columns="step and line")
-
-
-# %%
-# In two steps, each row is the state after that line:
-
-# sphinx_gallery_start_ignore
-_again = _copy.deepcopy(model)
-_table = tabulate_each_line(
-    _again, torch.optim.SGD(_again.parameters(), lr=0.1, momentum=0.9)
-)
-assert _table["graph nodes"].tolist() == [10, 12, 12, 12, 12] * 2
-assert _table["saved tensors"].tolist() == [5, 9, 9, 0, 0] * 2
-assert _table[".grad"].tolist() == [0, 0, 0, 4, 4, 4, 4, 0, 4, 4]
-assert _table["updates"].tolist() == [0] * 4 + [1] * 5 + [2]
-assert _table["momentum"].tolist() == [0] * 4 + [4] * 6
-for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
-    _net = nn.Linear(2, 2)
-    _optimizer = _kind(_net.parameters(), lr=0.1)
-    for _round in (1, 2):
-        _before = [p.detach().clone() for p in _net.parameters()]
-        _loss = _net(torch.ones(3, 2)).square().sum()
-        _optimizer.zero_grad()
-        assert all(p.grad is None for p in _net.parameters())
-        _loss.backward()
-        _kept = [p.grad.clone() for p in _net.parameters()]
-        assert all(map(torch.equal, _before, _net.parameters()))
-        del _loss  # step() needs no graph
-        _optimizer.step()
-        assert not any(map(torch.equal, _before, _net.parameters()))
-        assert all(map(torch.equal, _kept, (p.grad for p in _net.parameters())))
-    _net(torch.ones(3, 2)).square().sum().backward()  # not cleared: it adds
-    _now = [p.detach().requires_grad_() for p in _net.parameters()]
-    _alone = nn.functional.linear(torch.ones(3, 2), *_now).square().sum()
-    for _p, _g, _k in zip(
-        _net.parameters(), torch.autograd.grad(_alone, _now), _kept, strict=True
-    ):
-        torch.testing.assert_close(_p.grad, _g + _k)
-# sphinx_gallery_end_ignore
-tabulate_each_line(model, optimizer)
-
-# %%
-# Each layer saves its input, for the gradient of its weight. The second layer also saves its weight, ``mat2``, for the gradient
-# of its input. The first layer can leave that out, because ``x`` needs no gradient. The first ``step()`` also makes a momentum
-# buffer for each parameter.
-
-# %%
-# A whole program
-# ---------------
-# 1,797 handwritten digits of 8 by 8 pixels. 360 of them are held out, to test the model. The ``DataLoader`` makes batches,
-# with ``shuffle=True`` in a new order in each epoch:
-
 digits = load_digits()
 images = torch.tensor(digits.data, dtype=torch.float32) / 16
 labels = torch.tensor(digits.target)
@@ -218,6 +73,9 @@ def make_model():
     return nn.Sequential(
         nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.2), nn.Linear(32, 10)
     )
+
+
+loss_function = nn.CrossEntropyLoss()
 
 
 def train(model, optimizer):
@@ -256,9 +114,10 @@ for _ in range(12):
     model.train()
     running = train(model, optimizer)
     model.eval()
-    history.append((running, *evaluate(model, train_set), *evaluate(model, held_out)))
+    seen, new = evaluate(model, train_set), evaluate(model, held_out)
+    history.append((running, *seen, *new))
 
-print("held out: loss {:.2f}, correct {:.2f}".format(*history[-1][-2:]))
+print(f"held out: loss {new[0]:.2f}, correct {new[1]:.2f}")
 
 # sphinx_gallery_start_ignore
 _all = [torch.stack(column) for column in zip(*held_out, strict=True)]
@@ -274,6 +133,88 @@ assert history[-1][4] > 0.93 and history[-1][2] > 0.98
 # Two more lines are common: :ref:`clipping <sphx_glr_gallery_training_gradient_clipping.py>` between ``backward()`` and
 # ``step()``, and a :ref:`learning rate schedule <sphx_glr_gallery_training_learning_rate_schedules.py>` after
 # ``optimizer.step()``.
+
+# %%
+# What each line does
+# -------------------
+# **backward() adds to .grad, step() reads .grad, zero_grad() empties it. They know each other by .grad alone.** Watch one bias
+# of a new model in two steps:
+
+net = make_model().to(device)
+bias = net[3].bias
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+x, target = next(iter(loader))
+x, target = x.to(device), target.to(device)
+
+
+def show(line):
+    grad = None if bias.grad is None else f"{bias.grad[0]:.4f}"
+    print(f"{line:<15} bias {bias[0]:.4f}   .grad {grad}")
+
+
+for _ in range(2):
+    loss = loss_function(net(x), target)
+    show("loss_function()")
+    optimizer.zero_grad()
+    show("zero_grad()")
+    loss.backward()
+    show("backward()")
+    optimizer.step()
+    show("step()")
+
+# sphinx_gallery_start_ignore
+for _kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.Adagrad):
+    _net = nn.Linear(2, 2)
+    _optimizer = _kind(_net.parameters(), lr=0.1)
+    for _round in (1, 2):
+        _before = [p.detach().clone() for p in _net.parameters()]
+        _loss = _net(torch.ones(3, 2)).square().sum()
+        _optimizer.zero_grad()
+        assert all(p.grad is None for p in _net.parameters())
+        _loss.backward()
+        _kept = [p.grad.clone() for p in _net.parameters()]
+        assert all(map(torch.equal, _before, _net.parameters()))
+        del _loss  # step() needs no graph
+        _optimizer.step()
+        assert not any(map(torch.equal, _before, _net.parameters()))
+        assert all(map(torch.equal, _kept, (p.grad for p in _net.parameters())))
+    _net(torch.ones(3, 2)).square().sum().backward()  # not cleared: it adds
+    _now = [p.detach().requires_grad_() for p in _net.parameters()]
+    _alone = nn.functional.linear(torch.ones(3, 2), *_now).square().sum()
+    for _p, _g, _k in zip(
+        _net.parameters(), torch.autograd.grad(_alone, _now), _kept, strict=True
+    ):
+        torch.testing.assert_close(_p.grad, _g + _k)
+_raised = []
+try:
+    loss.backward()
+except RuntimeError as _error:
+    _raised.append("a second time" in str(_error))
+assert _raised == [True]
+try:
+    torch.optim.LBFGS(nn.Linear(2, 2).parameters()).step()
+except TypeError as _error:
+    _raised.append("closure" in str(_error))
+assert _raised == [True, True]
+# sphinx_gallery_end_ignore
+
+# %%
+# - The forward pass, ``net(x)`` and the loss, builds the graph. In the second step, the old gradient is still there.
+# - ``zero_grad()`` sets ``.grad`` of the optimizer's parameters to ``None``.
+# - ``backward()`` adds the new gradients to ``.grad``, and frees what the graph had saved. It adds because :ref:`you may want
+#   the sum over several batches <sphx_glr_gallery_differentiation_accumulation.py>`.
+# - ``step()`` changes the weights in place, and leaves the gradients as they are.
+#
+# This is the graph after the forward pass:
+
+loss = loss_function(net(x), target)
+
+# graph: loss -- After the forward pass: four leaves, the weights and biases, and the tensors that were saved on the way
+
+# sphinx_gallery_start_ignore
+assert all(p.is_leaf and p.requires_grad for p in net.parameters())
+assert len(list(net.parameters())) == 4 and not x.requires_grad
+# sphinx_gallery_end_ignore
 
 # %%
 # Why is the training loss higher than the validation loss?
@@ -348,11 +289,12 @@ def train_six_epochs(model, leave_out=None):
     return evaluate(model.eval(), held_out)
 
 
+with_softmax = nn.Sequential(*make_model(), nn.Softmax(dim=1))
 results = {
     "the loop above": train_six_epochs(make_model()),
     "no zero_grad()": train_six_epochs(make_model(), "zero_grad"),
     "no step()": train_six_epochs(make_model(), "step"),
-    "softmax first": train_six_epochs(nn.Sequential(*make_model(), nn.Softmax(dim=1))),
+    "softmax first": train_six_epochs(with_softmax),
 }
 for name, (mean, correct) in results.items():
     print(f"{name:<16} held out: loss {mean:<6.2f}  correct {correct:.2f}")
@@ -384,7 +326,8 @@ certain = nn.functional.one_hot(classes).float()
 print(f"right and certain: loss {loss_function(certain, classes):.4f}")
 
 undecided = torch.zeros(10, 10, requires_grad=True)
-for name, given in {"logits": undecided, "softmax": undecided.softmax(dim=1)}.items():
+inputs = {"logits": undecided, "softmax": undecided.softmax(dim=1)}
+for name, given in inputs.items():
     (gradient,) = torch.autograd.grad(loss_function(given, classes), undecided)
     print(f"undecided, {name:<8} norm of the gradient {gradient.norm():.4f}")
 
@@ -475,7 +418,7 @@ assert labels.int().long().dtype == torch.int64
 for training in (True, True, True, False):
     model.train(training)  # train(False) is eval()
     mean, correct = evaluate(model, held_out)
-    print(f"model.training {training!s:<5}  loss {mean:.3f}  correct {correct:.3f}")
+    print(f"training {training!s:<5}  loss {mean:.3f}  correct {correct:.3f}")
 
 # sphinx_gallery_start_ignore
 model.train()
@@ -511,45 +454,35 @@ assert _net.train(False) is _net and not any(m.training for m in _net.modules())
 # ``no_grad()`` alone leaves dropout on (:ref:`what eval() changes <sphx_glr_gallery_modes_train_and_eval.py>`). Call
 # ``model.train()`` again before the next epoch.
 #
-# **A memory leak: total += loss.** Autograd records this addition, so ``total`` keeps the graphs of the whole epoch. After 23
-# batches it keeps this much (``watch_saved_tensors`` and ``count_nodes`` are the counters of the first table):
+# **A memory leak: total += loss.** Autograd records this addition, so ``total`` keeps the graphs of all 23 batches:
 
-for calls_backward in (True, False):
-    model, total = make_model().to(device), 0.0
-    for x, target in loader:
-        with watch_saved_tensors():
-            loss = loss_function(model(x.to(device)), target.to(device))
-        if calls_backward:
-            loss.backward()
-        total += loss
-    print(f"backward: {calls_backward!s:<5}  {count_nodes(total)} nodes", end=", ")
-    print(len(alive), "saved tensors")
+total = 0.0
+for x, target in loader:
+    total += loss_function(model(x.to(device)), target.to(device))
+print(total)
 
 # sphinx_gallery_start_ignore
-assert count_nodes(total) == 211 == 23 * (12 - 4 + 1) + 4
-assert len(alive) == 207 == 23 * 9 and len(loader) == 23
-del total, loss
+_nodes = [total.grad_fn]
+for _node in _nodes:
+    _nodes += [n for n, _ in _node.next_functions if n is not None and n not in _nodes]
+assert sum(_node.name() == "NllLossBackward0" for _node in _nodes) == len(loader) == 23
 _total = 0.0
 for _x, _target in loader:
-    with watch_saved_tensors():
-        _loss = loss_function(model(_x.to(device)), _target.to(device))
-    _total += _loss.item()
-del _loss
-assert isinstance(_total, float) and len(alive) == 0
-with watch_saved_tensors(), torch.no_grad():
-    _out = model(images.to(device))
-assert _out.grad_fn is None and len(alive) == 0
+    _total += loss_function(model(_x.to(device)), _target.to(device)).item()
+assert isinstance(_total, float)
+with torch.no_grad():
+    assert model(images.to(device)).grad_fn is None
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``total += loss.item()``, because a Python number keeps no graph. Without ``backward()``, as in an evaluation, the
-# saved tensors stay as well, so evaluate under ``no_grad``.
+# Write ``total += loss.item()``, because a Python number keeps no graph. In an evaluation nothing calls ``backward()``, so
+# what the graphs have saved stays as well: evaluate under ``no_grad``.
 
 # %%
 # Exercise
 # --------
 # You can call ``zero_grad()`` first in a step, before ``backward()``, before ``step()``, or last. Which of these train the
-# same model? Decide with the ``.grad`` column of the first table.
+# same model? Decide with the lines that ``show`` printed.
 #
 # .. solution::
 #
@@ -582,7 +515,8 @@ def trained(place):
 
 first = trained("first")
 for place in ("before backward", "before step", "last"):
-    print(f"{place:<16} same weights as first: {torch.equal(trained(place), first)}")
+    same = torch.equal(trained(place), first)
+    print(f"{place:<16} same weights as first: {same}")
 
 # sphinx_gallery_start_ignore
 _start = make_model().to(device).parameters()

@@ -34,14 +34,13 @@ Gradient accumulation with batches of different sizes
 # You train a language model, and three batches make one step. Padding has the label -100, which ``cross_entropy`` ignores. So
 # the three batches have 7, 120 and 31 tokens that count. A usual loop divides each mean by 3:
 
-import warnings
-
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 torch.manual_seed(0)
-model = nn.Sequential(nn.Embedding(50, 16), nn.Tanh(), nn.Linear(16, 50)).double()
+model = nn.Sequential(nn.Embedding(50, 16), nn.Tanh(), nn.Linear(16, 50))
+model.double()  # so that rounding does not blur the comparison
 
 
 def make_batch(tokens):
@@ -52,10 +51,13 @@ def make_batch(tokens):
 
 batches = [make_batch(7), make_batch(120), make_batch(31)]
 for words, labels in batches:
-    loss = cross_entropy(model(words), labels)  # the mean over this batch's tokens
+    loss = cross_entropy(model(words), labels)  # the mean over its tokens
     (loss / 3).backward()
 
 # %%
+# Then each token of a batch with :math:`n` tokens enters the loss with the factor :math:`\frac{1}{3n}`. In one large batch, the
+# factor is :math:`\frac{1}{158}`.
+#
 # .. how-measured:: The weight of one token of each batch: the gradient of the whole loss with respect to the loss of this
 #    token.
 
@@ -85,7 +87,12 @@ def plot_weight_of_one_token(found):
 # %%
 # How much does one token count in this loop?
 
-divided_by_3 = weigh_one_token(lambda losses: sum(one.mean() / 3 for one in losses))
+
+def mean_of_means(losses):
+    return sum(one.mean() for one in losses) / len(losses)
+
+
+divided_by_3 = weigh_one_token(mean_of_means)
 
 # figure: Three bars: how much one token counts, relative to one large batch. In the batch of 7 tokens it counts 7.52 times, in
 #   the batch of 120 tokens 0.44 times, in the batch of 31 tokens 1.70 times. A dashed line marks 1.
@@ -102,22 +109,47 @@ for _w in weigh_one_token(lambda losses: torch.cat(losses).mean()):
 # sphinx_gallery_end_ignore
 
 # %%
-# In one large batch, each token has the weight :math:`\frac{1}{158}`. The mean of the means weighs by batch instead. In 2024,
-# `torchtune <https://github.com/meta-pytorch/torchtune/pull/1875>`__ and `transformers
-# <https://github.com/huggingface/transformers/pull/34191>`__ changed their loops for this reason. The Trainer of transformers
-# passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept this number still divided by
-# the tokens of each batch, without a warning (`transformers#37766
-# <https://github.com/huggingface/transformers/issues/37766>`__).
+# **Sum the losses, and divide by the tokens of the whole step. Then the sizes of the batches do not matter.**
 
 # %%
 # Two loops that are right
 # ------------------------
-# **Count first.** Take the batches of the step from the loader, count their tokens, then sum the losses. Make them a list:
-# ``batches = list(islice(stream, 3))``, where ``stream = iter(loader)`` is made once in each epoch. A generator is empty after
-# the count, so the loop after it does nothing, and there is no error.
+# **Count first.** Take the batches of one step from the loader, count their tokens, then sum the losses. This is a whole epoch:
+
+from itertools import islice
+
+loader = [make_batch(n) for n in (7, 120, 31, 64, 5)]  # or a DataLoader
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+
+stream = iter(loader)
+while group := list(islice(stream, 3)):  # at the end of the epoch, maybe fewer
+    tokens = sum((labels != -100).sum() for _, labels in group)
+    optimizer.zero_grad()
+    logged = 0.0
+    for words, labels in group:
+        loss = cross_entropy(model(words), labels, reduction="sum") / tokens
+        loss.backward()
+        logged += loss.item()
+    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    scheduler.step()  # once in each step, not in each batch
+    print(f"{len(group)} batches, {tokens:>3} tokens: loss {logged:.3f}")
+
+# sphinx_gallery_start_ignore
+assert len(group) == 0 and scheduler.last_epoch == 2
+with torch.no_grad():
+    _sums = [cross_entropy(model(w), y, reduction="sum") for w, y in loader[3:]]
+    _together = [torch.cat(both) for both in zip(*loader[3:], strict=True)]
+    _large = cross_entropy(model(_together[0]), _together[1])
+assert torch.allclose(sum(_sums) / 69, _large, rtol=1e-9)
+# sphinx_gallery_end_ignore
+
+# %%
+# ``list`` matters: a generator would be empty after the count, and the loop over it would do nothing, without an error.
 #
-# **Or count on the way**, and divide the gradients before you clip them and take the step. This loop keeps one batch in memory
-# at a time:
+# **Or count on the way**, and divide the gradients before you clip them and take the step. This keeps one batch in memory at a
+# time:
 
 
 def gradient():
@@ -244,6 +276,11 @@ assert abs(cross_entropy(_zeros.float(), _y, reduction="sum") - 83_178) < 10
 # If the numbers of tokens are equal and there are no class weights, dividing by the number of batches is right: see
 # :ref:`sphx_glr_gallery_differentiation_accumulation.py`.
 #
+# In 2024, `torchtune <https://github.com/meta-pytorch/torchtune/pull/1875>`__ and `transformers
+# <https://github.com/huggingface/transformers/pull/34191>`__ changed their loops for this reason. The Trainer of transformers
+# passes the count to the model as ``num_items_in_batch``. In 2025, a model that did not accept it still divided by the tokens
+# of each batch, without a warning (`transformers#37766 <https://github.com/huggingface/transformers/issues/37766>`__).
+#
 # In float16, the gradient of a sum may overflow where that of a mean is finite. So count first there, and compute the loss in
 # float32: ``cross_entropy(logits.float(), …)``. A sum of losses above 65504 is ``inf`` in float16.
 
@@ -300,17 +337,11 @@ assert not torch.allclose(gradient(), _with_penalty, rtol=1e-2)
 # A penalty on the weights does not grow with the tokens. So leave it out of each loss: call ``backward()`` on it once in each
 # step, after the division.
 #
-# No divisor helps batch normalization. In training, ``BatchNorm1d`` normalizes with the statistics of each batch, and its
-# running mean moves three times in a step instead of once:
-
-data = torch.randn(158, 4, generator=torch.Generator().manual_seed(1)) + 1
-for pieces in ([158], [7, 120, 31]):
-    norm = nn.BatchNorm1d(4)
-    for piece in data.split(pieces):
-        norm(piece)
-    print(f"{pieces!s:<12} running mean {norm.running_mean.numpy().round(2)}")
+# No divisor helps batch normalization. In training, it normalizes with the statistics of each batch, and its running mean moves
+# three times in a step instead of once.
 
 # sphinx_gallery_start_ignore
+data = torch.randn(158, 4, generator=torch.Generator().manual_seed(1)) + 1
 _once, _thrice = nn.BatchNorm1d(4), nn.BatchNorm1d(4)
 _once(data)
 for _piece in data.split([7, 120, 31]):
@@ -343,10 +374,8 @@ assert _evaluated.norm() < 1e-5
 # the shape (rows, tokens, classes), pass ``logits.flatten(0, 1)`` and ``labels.flatten()``.
 #
 # **One backward at the end.** You can also add up the summed losses, divide once and call ``backward()`` once. The gradient is
-# right, but all graphs are kept until then, and the memory that accumulation should save is gone (`torchtune#1917
+# right, but all graphs are kept until then, and accumulation saves no memory (`torchtune#1917
 # <https://github.com/meta-pytorch/torchtune/pull/1917>`__ took this back).
-#
-# .. how-measured:: A hook wraps each saved tensor, except parameters; weak references tell how many numbers are kept.
 
 # sphinx_gallery_start_ignore
 _rows = torch.randint(50, (4, 10), generator=torch.Generator().manual_seed(2))
@@ -363,7 +392,6 @@ try:
 except RuntimeError as error:
     _refused = str(error)
 assert "Expected target size" in _refused
-# sphinx_gallery_end_ignore
 import weakref
 
 
@@ -393,13 +421,6 @@ def count_numbers_kept(one_backward):
     return most
 
 
-# %%
-# The most numbers that the graphs keep at a time:
-
-print("backward for each batch:", count_numbers_kept(one_backward=False))
-print("one backward at the end:", count_numbers_kept(one_backward=True))
-
-# sphinx_gallery_start_ignore
 assert count_numbers_kept(one_backward=True) == 3 * count_numbers_kept(
     one_backward=False
 )
@@ -413,15 +434,14 @@ assert torch.allclose(*_by_one) and torch.allclose(_by_one[0], right)
 
 # %%
 # **A batch without a token.** If all labels of a batch are -100, for example because truncation removed the answer, the mean is
-# 0 divided by 0. The loss is NaN, and so is the average that you log. With ``reduction="sum"``, the
-# loss is 0, and the batch adds nothing:
+# 0 divided by 0. The loss is NaN, and so is the average that you log. With ``reduction="sum"``, the loss is 0:
 
 words, labels = make_batch(0)
 for reduction in ("mean", "sum"):
     model.zero_grad()
     loss = cross_entropy(model(words), labels, reduction=reduction)
     loss.backward()
-    print(f"{reduction:<4} loss {loss.item()}   gradient {gradient().norm().item()}")
+    print(f"{reduction:<4} loss {loss:.1f}   gradient {gradient().norm():.1f}")
 
 # sphinx_gallery_start_ignore
 assert loss == 0 and not gradient().any()
@@ -434,19 +454,23 @@ for _loop in (count_first, count_on_the_way):
     assert torch.allclose(_loop(), right, rtol=1e-9, atol=1e-12)
 batches = [make_batch(0), make_batch(0)]
 assert not count_first().any() and count_on_the_way().isnan().all()
+assert (cross_entropy(model(words), labels, reduction="sum") / 0).isnan()
 batches = _kept
 # sphinx_gallery_end_ignore
 
 # %%
-# If all batches of the step are like this, skip the step. Otherwise ``count_on_the_way`` divides 0 by 0, and all gradients
-# become NaN.
+# If all batches of the step are like this, skip the step. Otherwise the logged loss is NaN, and with ``count_on_the_way`` all
+# gradients are, too.
 #
-# **The logged loss.** The mean of the three mean losses is not the loss of the large batch either. Log the sum of the losses,
-# divided by the tokens.
+# **The mean of the mean losses in the log.** It is not the loss of the large batch either. Log the sum of the losses, divided
+# by the tokens.
 #
-# **The scheduler steps with each batch.** If the schedule counts steps of the optimizer, put ``scheduler.step()`` after
-# ``optimizer.step()``, outside the inner loop. Inside, this learning rate falls three times as fast. PyTorch gives a warning
-# only because the first call comes before ``optimizer.step()``:
+# **The scheduler steps with each batch.** Then the learning rate falls three times as fast. A schedule that counts steps of the
+# optimizer needs ``scheduler.step()`` after ``optimizer.step()``, outside the inner loop. PyTorch warns only if the first call
+# comes before the first ``optimizer.step()``.
+
+# sphinx_gallery_start_ignore
+import warnings
 
 
 def learning_rate(after_each_batch):
@@ -463,13 +487,6 @@ def learning_rate(after_each_batch):
     return scheduler.get_last_lr()[0]
 
 
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    print(f"after each step:  {learning_rate(after_each_batch=False):.2f}")
-    print(f"after each batch: {learning_rate(after_each_batch=True):.2f}")
-print("\nUserWarning:", str(caught[0].message).split(". ")[0])
-
-# sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as _none:
     warnings.simplefilter("always")
     _right = learning_rate(after_each_batch=False)
@@ -477,7 +494,7 @@ with warnings.catch_warnings(record=True) as _one:
     warnings.simplefilter("always")
     _wrong = learning_rate(after_each_batch=True)
 assert abs((1 - _wrong) - 3 * (1 - _right)) < 1e-9 and abs(_right - 0.82) < 1e-9
-assert len(_none) == 0 and len(_one) == len(caught) == 1
+assert len(_none) == 0 and len(_one) == 1
 _parameters = nn.Linear(4, 4).parameters()
 _optimizer = torch.optim.SGD(_parameters, lr=1.0)
 _scheduler = torch.optim.lr_scheduler.LinearLR(_optimizer, 1.0, 0.1, total_iters=30)
@@ -507,7 +524,7 @@ assert not torch.allclose(sum(_means) / 3, _large, rtol=1e-3)
 # A token of the long batch has the weight :math:`\frac{1}{2 \cdot 100}`, a token of the short one :math:`\frac{1}{2 \cdot 10}`:
 
 batches = [make_batch(100), make_batch(10)]
-long, short = weigh_one_token(lambda losses: sum(one.mean() / 2 for one in losses))
+long, short = weigh_one_token(mean_of_means)
 print(f"long {long:.4f}   short {short:.4f}   ratio {short / long:.1f}")
 
 # predict: short / long -- How many times as much does a token of the short batch count?
