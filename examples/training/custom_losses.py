@@ -32,8 +32,8 @@ Custom loss functions: what keeps the graph
 # %%
 # A loss is a function of tensors
 # -------------------------------
-# A bakery forecasts its sales. An error upward costs its square, an error downward four times that. Write it, and call
-# ``backward()``:
+# A bakery forecasts its sales. A forecast that is too high costs the square of the error, one that is too low four times that.
+# Write it, and call ``backward()``:
 
 import torch
 import torch.nn.functional as F
@@ -434,7 +434,7 @@ assert F.mse_loss(_scores, _scores, reduction="none").shape == (5, 2)
 # %%
 # A metric with jumps: soft F1
 # ----------------------------
-# F1 counts hits, so it has no graph. (For masks it is called the Dice score.) Put probabilities in place of the hard decisions.
+# F1 (for masks, the Dice score) counts hits, so it has no graph. Put probabilities in place of the hard decisions.
 # The ``+ 1`` is for a batch without positives, whose gradient would be 0. About 7 % of these samples are positive:
 
 
