@@ -33,8 +33,10 @@ def train_critic(create_graph):
     optimizer = torch.optim.Adam(critic.parameters(), lr=0.01)
     for _ in range(200):
         real, fake = torch.randn(64, 2) + 2, torch.randn(64, 2)
-        x = torch.lerp(real, fake, torch.rand(64, 1)).requires_grad_()  # in between
-        (g,) = torch.autograd.grad(critic(x).sum(), x, create_graph=create_graph)
+        between = torch.lerp(real, fake, torch.rand(64, 1))
+        x = between.requires_grad_()
+        y = critic(x).sum()
+        (g,) = torch.autograd.grad(y, x, create_graph=create_graph)
         penalty = ((g.norm(dim=1) - 1) ** 2).mean()
         loss = critic(fake).mean() - critic(real).mean() + 10 * penalty
         optimizer.zero_grad()
@@ -45,7 +47,7 @@ def train_critic(create_graph):
 
 for create_graph in (True, False):
     slope = train_critic(create_graph)
-    print(f"create_graph={create_graph!s:<5}  mean slope of the critic: {slope:.1f}")
+    print(f"create_graph={create_graph!s:<5}  mean slope {slope:.1f}")
 
     # sphinx_gallery_start_ignore
     assert abs(slope - 1) < 0.3 if create_graph else slope > 30
