@@ -6,14 +6,15 @@ Jacobian and Hessian in PyTorch: torch.func
 
    ``jacrev(f)(x)`` is the Jacobian: its shape is the shape of the output, then the shape of the input. ``hessian(f)(x)`` holds
    the second derivatives of a scalar function. For a batch, let ``f`` take one sample and write ``vmap(jacrev(f))(batch)``.
-   Both build the whole matrix. If you need only a product with it, use ``jvp``, ``vjp``, or ``hvp`` below.
+   They build the whole matrix. If you need only a product with it, use ``jvp``, ``vjp``, or ``hvp`` below. A few operations
+   silently give wrong numbers: see the last mistake below.
 """
 
 # %%
 # Which input moves which output?
 # -------------------------------
-# ``backward()`` gives you the gradient of one number, the loss. But how much does each of many outputs react to each input?
-# That table of derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
+# ``backward()`` gives you the gradient of one number, the loss. But how much does each of many outputs react to each input? The
+# table of these derivatives is the Jacobian. Below, ``pool`` averages each 2 x 2 block of an image:
 
 from functools import partial
 
@@ -97,8 +98,7 @@ assert _failed == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# For a linear layer,
-# :math:`y = Wx + b`, it is the weight. For a scalar output it has the shape of the input: it is the gradient.
+# For a linear layer, :math:`y = Wx + b`, it is the weight. For a scalar output it is the gradient.
 
 torch.manual_seed(0)
 linear, x = nn.Linear(4, 2), torch.randn(4)
@@ -111,13 +111,32 @@ assert torch.equal(jacrev(torch.sum)(x), torch.ones(4))
 # sphinx_gallery_end_ignore
 
 # %%
+# One Jacobian for each sample
+# ----------------------------
+# ``jacrev`` takes a whole batch for one input. So you also get the derivatives of each sample's outputs with respect to the
+# *other* samples: below, 48 zeros among 72 numbers. **Write the function for one sample, and let vmap run it for the batch:**
+
+net = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 2))
+batch = torch.randn(3, 4)
+whole = jacrev(net)(batch)
+per_sample = vmap(jacrev(net))(batch)
+
+print("jacrev(f):      ", tuple(whole.shape), "zeros:", (whole == 0).sum().item())
+print("vmap(jacrev(f)):", tuple(per_sample.shape))
+
+# sphinx_gallery_start_ignore
+assert (whole == 0).sum() == 48 and whole.numel() == 72 and (per_sample == 0).sum() == 0
+for _i in range(3):
+    assert torch.allclose(whole[_i, :, _i], per_sample[_i])
+# sphinx_gallery_end_ignore
+
+# %%
 # When jacrev, when jacfwd
 # ------------------------
-# Backward computes :math:`v^\top J`. A vector with a single 1 gives one row of the Jacobian, so ``jacrev`` needs a row for each
-# output. ``jacfwd`` computes a column for each input, in :ref:`forward mode
-# <sphx_glr_gallery_differentiation_forward_mode.py>`. Both run all rows or columns in one pass, under ``vmap``, whose work
-# grows with their number. So the rule is: **more inputs than outputs, jacrev; more outputs than inputs, jacfwd**. The older
-# ``jacobian`` runs a backward pass for each row.
+# A backward pass from one output gives a row of the Jacobian, so ``jacrev`` computes a row for each output. ``jacfwd`` computes
+# a column for each input, in :ref:`forward mode <sphx_glr_gallery_differentiation_forward_mode.py>`. So the rule is: **more
+# inputs than outputs, jacrev; more outputs than inputs, jacfwd**. Both take all rows or columns in one pass, under ``vmap``.
+# The older ``jacobian`` runs a backward pass for each row.
 #
 # .. how-measured:: A hook on the result of a layer with 32 inputs and 32 outputs is called once for each backward pass.
 
@@ -138,7 +157,7 @@ def count_backward_passes(way):
 
 
 # %%
-# The number of backward passes for a layer with 32 outputs. ``chunk_size`` limits the rows of one pass, if memory is short:
+# Backward passes for a layer with 32 outputs. If memory is short, ``chunk_size`` limits the rows of one pass:
 
 ways = {
     "jacobian": jacobian,
@@ -159,8 +178,8 @@ assert [count_backward_passes(way) for way in ways.values()] == [32, 1, 0, 1, 4,
 # sphinx_gallery_end_ignore
 
 # %%
-# Often you need only a product with the Jacobian. ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`. ``vjp(f, x)``
-# returns ``f(x)`` and a function that computes :math:`v^\top J`. Neither builds the Jacobian.
+# If you need only a product with the Jacobian :math:`J`, ``jvp(f, (x,), (t,))`` returns ``f(x)`` and :math:`J t`, and
+# ``vjp(f, x)`` returns ``f(x)`` and a function that computes :math:`v^\top J`. Neither builds the Jacobian.
 
 x, v, t = torch.randn(4), torch.randn(2), torch.randn(4)
 _, pull_back = vjp(linear, x)
@@ -180,8 +199,7 @@ assert vjp(lambda z: z * (2 + 3j), _one)[1](_one)[0].item() == 2 - 3j  # not 2 +
 # %%
 # Several inputs, several outputs
 # -------------------------------
-# ``argnums`` names the arguments to differentiate by. The result has the structure of the output, and in it one Jacobian for
-# each argument:
+# ``argnums`` names the arguments to differentiate by. For each output, you get one Jacobian for each argument:
 
 
 def model(x, scale):
@@ -209,8 +227,7 @@ assert torch.allclose(J["energy"][0], 8 * x) and torch.allclose(
 # %%
 # A module's parameters, and per-sample gradients
 # -----------------------------------------------
-# ``jacrev`` differentiates by arguments, and a module keeps its parameters inside. ``functional_call`` runs the module with
-# parameters that you pass in:
+# ``jacrev`` differentiates by arguments, so pass in the parameters with ``functional_call``:
 
 params = dict(linear.named_parameters())
 inputs, targets = torch.randn(8, 4), torch.randn(8, 2)
@@ -233,8 +250,8 @@ assert torch.allclose(J["weight"], torch.einsum("ij,k->ijk", torch.eye(2), input
 # sphinx_gallery_end_ignore
 
 # %%
-# In the same way you get :ref:`one gradient for each sample <sphx_glr_gallery_modules_per_sample_gradients.py>`, to clip each
-# one. ``backward()`` gives you only their mean. ``in_dims`` says that the parameters are shared.
+# In the same way you get :ref:`one gradient for each sample <sphx_glr_gallery_modules_per_sample_gradients.py>`, where
+# ``backward()`` gives you only their mean. ``in_dims`` says that the parameters are shared.
 
 
 def loss_of_one(params, x, target):
@@ -290,11 +307,10 @@ assert grad(rosenbrock)(_p).norm() > 10
 # The gradient is zero at this point, and both eigenvalues are positive, so it is a minimum.
 #
 # For a network with a million parameters, the Hessian would have :math:`10^{12}` entries. Its product with a vector has a
-# million. It is the derivative of the gradient along that vector, so ``hvp`` below is the ``jvp`` of ``grad``. (``hvp`` and
-# ``hessian`` raise an error on fused attention, which has no forward mode.)
+# million. It is the derivative of the gradient along that vector, so ``hvp`` below is the ``jvp`` of ``grad``.
 #
-# On PyTorch 2.13, ``hvp`` also fails on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. There, use PyTorch's ``vhp``, which
-# runs backward twice. It is the same product for a symmetric Hessian, and returns ``f(x)``, too.
+# ``hvp`` raises an error on fused attention and, on PyTorch 2.13, on ``F.mse_loss(y, t)`` and ``F.huber_loss(y, t)``. For these
+# losses, use PyTorch's ``vhp``, which runs backward twice. It returns ``f(x)``, and the same product.
 
 
 def chain(x):
@@ -335,8 +351,8 @@ for _loss in (F.mse_loss, F.huber_loss):
 # sphinx_gallery_end_ignore
 
 # %%
-# For the loss of a model, differentiate the gradient a second time. This works for ``F.mse_loss``, too. Repeated products find
-# the largest absolute value of an eigenvalue, a measure of how sharp the loss is:
+# For the loss of a model, differentiate the gradient a second time. If you multiply a vector by the Hessian again and again,
+# the factor by which it grows becomes the largest absolute value of an eigenvalue, a measure of how sharp the loss is:
 
 model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 params = list(model.parameters())
@@ -375,31 +391,13 @@ assert torch.allclose(_H @ _all[0], _all[1], atol=1e-5)
 # %%
 # What people get wrong
 # ---------------------
-# **The Jacobian of a batch.** ``jacrev`` takes the whole batch for one input, so the result also has the derivatives of the
-# outputs of one sample with respect to another sample: below, 48 zeros among 72 numbers. Let ``vmap`` compute one Jacobian for
-# each sample:
-
-batch = torch.randn(3, 4)
-whole = jacrev(linear)(batch)
-per_sample = vmap(jacrev(linear))(batch)
-
-print("jacrev(f):      ", tuple(whole.shape), "zeros:", (whole == 0).sum().item())
-print("vmap(jacrev(f)):", tuple(per_sample.shape))
-
-# sphinx_gallery_start_ignore
-assert (whole == 0).sum() == 48 and whole.numel() == 72 and (per_sample == 0).sum() == 0
-for _i in range(3):
-    assert torch.equal(whole[_i, :, _i], per_sample[_i])
-# sphinx_gallery_end_ignore
-
-# %%
-# **if and .item() under vmap.** ``vmap`` runs your function once for many samples, so a condition on the numbers of a sample
-# would need several answers. Keep numbers as tensors, and use ``torch.where``. It differentiates both branches: give each a
-# :ref:`safe input <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
+# **if and .item() under vmap.** ``vmap`` runs your function once for all samples, so an ``if`` would need several answers. Use
+# ``torch.where``. It differentiates both branches: give each a :ref:`safe input
+# <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`, or the Jacobian can be NaN.
 #
 # **nn.Dropout under vmap.** To draw a mask for each sample, write ``vmap(jacrev(f), randomness="different")``. ``jacfwd`` and
-# ``hessian`` use ``vmap`` themselves. There, write ``jacfwd(f, randomness="same")`` and
-# ``jacfwd(jacrev(f), randomness="same")``: with ``"different"``, each column gets a different mask, and you get no error.
+# ``hessian`` use ``vmap`` themselves: write ``jacfwd(f, randomness="same")`` and ``jacfwd(jacrev(f), randomness="same")``. With
+# ``"different"``, each column gets a different mask, without an error.
 
 
 def positive_part(x):
@@ -509,11 +507,6 @@ assert not torch.__version__.startswith("2.13.") or (
 # sphinx_gallery_end_ignore
 
 # %%
-# **Wrong numbers without a message.** On PyTorch 2.13, ``vmap(jacfwd(f))`` and ``vmap(hessian(f))`` are wrong if ``f`` calls
-# ``torch.linalg.solve``, ``torch.det`` or ``torch.logdet``: write ``vmap(jacrev(f))`` and ``vmap(jacrev(jacrev(f)))``.
-# ``jacrev`` of ``torch.cdist(x, c)`` and ``vmap(jacrev(f))`` with an ``nn.PReLU`` can be wrong, too: write
-# ``(x[:, None] - c).norm(dim=-1)`` for the first, and ``vmap(jacfwd(f))`` for the second.
-#
 # **Training on a constant.** By default the older ``torch.autograd.functional.jacobian`` returns a tensor without history. Pass
 # ``create_graph=True``, or use ``jacrev``:
 
@@ -554,14 +547,101 @@ assert "does not require gradients" in message
 # sphinx_gallery_end_ignore
 
 # %%
+# **Wrong numbers without a message.** On PyTorch 2.13, these are wrong, or can be:
+#
+# - with ``torch.linalg.solve``, ``torch.det`` or ``torch.logdet``: ``vmap(jacfwd(f))`` and ``vmap(hessian(f))``. Write
+#   ``vmap(jacrev(f))`` and ``vmap(jacrev(jacrev(f)))``;
+# - with ``torch.cdist(x, c)``: ``jacrev(f)``. Write ``(x[:, None] - c).norm(dim=-1)``;
+# - with ``nn.PReLU``: ``vmap(jacrev(f))``. Write ``vmap(jacfwd(f))``;
+# - with ``nn.LayerNorm``, an instance norm, or a batch norm in training: third derivatives (`pytorch#175754
+#   <https://github.com/pytorch/pytorch/issues/175754>`__), ``jacrev(jacfwd(f))``, and the gradient of a loss that contains
+#   ``jvp``, ``jacfwd`` or ``hessian``. ``nn.GroupNorm`` and ``nn.RMSNorm`` are right.
+
+# sphinx_gallery_start_ignore
+
+
+class _ByHand(nn.Module):
+    """What a norm computes, in plain operations over some dimensions."""
+
+    def __init__(self, norm, dims, eps=1e-5):
+        super().__init__()
+        self.norm, self.dims, self.eps = norm, dims, eps
+
+    def forward(self, x):
+        if isinstance(self.norm, nn.RMSNorm):
+            eps = torch.finfo(x.dtype).eps
+        else:
+            x, eps = x - x.mean(self.dims, keepdim=True), self.eps
+        x = x / (x.square().mean(self.dims, keepdim=True) + eps).sqrt()
+        shape = [1, -1, *[1] * (x.ndim - 2)]
+        affine = [p.view(shape) for p in self.norm.parameters()]
+        return x * affine[0] + (affine[1] if len(affine) > 1 else 0)
+
+
+def _of_both(norm, dims, shape, measure):
+    """Whether ``measure`` is the same for a norm and for its formula."""
+    torch.manual_seed(0)
+    norm = norm.double()
+    for p in norm.parameters():
+        nn.init.normal_(p)
+    first = nn.Linear(2, shape[1:].numel(), dtype=torch.float64)
+    upstream, x = torch.randn(shape).double(), torch.randn(shape[0], 2).double()
+    answers = []
+    for layer in (norm, _ByHand(norm, dims)):
+        assert torch.allclose(norm(upstream), layer(upstream))
+
+        def function(x, layer=layer):
+            return (layer(first(x).view(shape)).tanh() * upstream).sum()
+
+        measured = measure(function, x)
+        if not isinstance(measured, torch.Tensor):
+            loss, parameters = measured[0], [first.weight, *norm.parameters()]
+            parts = torch.autograd.grad(loss, parameters)
+            measured = torch.cat([part.flatten() for part in parts])
+        answers.append(measured)
+    return torch.allclose(*answers, rtol=1e-6, atol=1e-8)
+
+
+def _along(f, x):
+    return jvp(f, (x,), (x.flip(0).cos(),))[1]
+
+
+_RIGHT = [
+    lambda f, x: hessian(f)(x),
+    lambda f, x: jacrev(jacrev(f))(x),
+    lambda f, x: jacfwd(f)(x),
+    lambda f, x: [jacrev(f)(x).square().sum()],  # a list: the gradient of a loss
+]
+_WRONG = [
+    lambda f, x: jacrev(jacrev(jacrev(f)))(x),
+    lambda f, x: jacrev(jacfwd(f))(x),
+    lambda f, x: [_along(f, x).square().sum()],
+    lambda f, x: [jacfwd(f)(x).square().sum()],
+    lambda f, x: [hessian(f)(x).square().sum()],
+]
+for _norm, _dims, _shape in (
+    (nn.LayerNorm(6), (1,), (2, 6)),
+    (nn.BatchNorm1d(6, track_running_stats=False), (0,), (4, 6)),
+    (nn.InstanceNorm1d(3, affine=True), (2,), (2, 3, 4)),
+    (nn.GroupNorm(1, 6), (1,), (2, 6)),
+    (nn.RMSNorm(6), (1,), (2, 6)),
+):
+    _fine = isinstance(_norm, (nn.GroupNorm, nn.RMSNorm))
+    for _measure in _RIGHT:
+        assert _of_both(_norm, _dims, torch.Size(_shape), _measure), _norm
+    for _measure in _WRONG:
+        if _fine or torch.__version__.startswith("2.13."):
+            assert _of_both(_norm, _dims, torch.Size(_shape), _measure) == _fine, _norm
+# sphinx_gallery_end_ignore
+
+# %%
 # Exercise
 # --------
 # Find the largest eigenvalue of the Hessian of ``chain`` at a random point with 100 inputs, without building the Hessian.
 #
 # .. solution::
 #
-# Power iteration, as above, with ``hvp``. The factor by which a multiplication makes the vector longer comes close to the
-# eigenvalue with the largest absolute value, a positive one.
+# Multiply again and again, as above, with ``hvp``. The eigenvalue with the largest absolute value is positive.
 
 torch.manual_seed(1)
 x, v = torch.randn(2, 100, dtype=torch.float64)

@@ -5,9 +5,9 @@ Saved tensors: what autograd keeps for backward
 .. in-short::
 
    Between forward and backward, the graph keeps tensors that derivatives need: an input (``log``), the result (``exp``,
-   ``relu``) or a new tensor (a dropout mask). ``v + w`` keeps none. Count them with ``saved_tensors_hooks(pack, unpack)``,
-   each storage once. The hooks miss what a custom Function stores as ``ctx.x``. The peak of memory can be higher than what is
-   kept.
+   ``relu``) or a new tensor (a dropout mask). ``v + w`` keeps none. Count them with ``saved_tensors_hooks(pack, unpack)``.
+   Tensors can share memory, so count each storage once. The hooks miss what a custom Function stores as ``ctx.x``. The peak of
+   memory can be higher than what is kept.
 
 .. index::
    single: saved tensors; memory of an operation
@@ -19,7 +19,8 @@ Saved tensors: what autograd keeps for backward
 # Why training needs more memory than inference
 # ---------------------------------------------
 # Under ``torch.no_grad()``, a result is freed once your code no longer refers to it. In training, the graph keeps some results
-# for ``backward()``. Which ones? Three operations compute :math:`\log(1 + e^x)`:
+# for ``backward()``, and with a large batch they fill the memory. Which ones? Take the activation softplus,
+# :math:`\log(1 + e^x)`, in three steps:
 
 import sys
 
@@ -51,21 +52,21 @@ assert torch.polygamma(1, e).grad_fn._saved_n == 1  # here, self is the second o
 # sphinx_gallery_end_ignore
 
 # %%
-# The derivative of :math:`e^x` is :math:`e^x`, so the node of ``exp`` keeps its *result*. The derivative of :math:`\log s` is
-# :math:`1 / s`, so the node of ``log`` keeps its *input*. The derivative of ``e + 1`` is 1 for any ``e``, so its node keeps no
-# tensor. Most nodes show what they keep in attributes that begin with ``_saved``; ``self`` is usually the first operand.
+# Each operation leaves a node in the graph, which computes its derivative in backward. The derivative of :math:`e^x` is
+# :math:`e^x`, so the node keeps its *result*. That of :math:`\log s` is :math:`1 / s`, so the node keeps its *input*. That of
+# ``e + 1`` is 1, so the node keeps no tensor. Most nodes show what they keep in attributes that begin with ``_saved``.
 
 # %%
 # The rule: read the formula
 # --------------------------
-# The node keeps what PyTorch's formula for the derivative uses. So write down the derivative, and see which values occur in it:
-# :math:`\cos x` for ``sin``, the input; :math:`y \, (1 - y)` for ``sigmoid``, the result; 1 for a sum, no value. That is right
-# for most operations. A few, such as ``F.avg_pool2d`` and ``gather``, keep their input only to know its shape. So measure.
+# **A node keeps the values that occur in PyTorch's formula for the derivative.** For ``sin`` it is :math:`\cos x`, with the
+# input; for ``sigmoid`` :math:`y \, (1 - y)`, with the result; for a sum 1, without a value. A few operations, such as
+# ``F.avg_pool2d`` and ``gather``, keep their input only to know its shape. So measure.
 
 # %%
 # Count the bytes of your function
 # --------------------------------
-# Inside ``saved_tensors_hooks``, PyTorch calls ``pack`` with the tensors that it is about to save:
+# Inside ``saved_tensors_hooks``, PyTorch calls ``pack`` with each tensor that it is about to save:
 
 torch.manual_seed(0)
 v = torch.rand(1000, 1000, requires_grad=True)  # 4 MB
@@ -88,17 +89,17 @@ assert len(saved) == 3 and sum(sizes.values()) == 8_000_000
 # sphinx_gallery_end_ignore
 
 # %%
-# ``exp`` saved its result, and the product saved both factors. One of those factors *is* the result of ``exp``, so three
-# tensors lie in two storages of 4 MB.
+# ``exp`` saved its result, and the product saved both factors. One of them *is* the result of ``exp``, so three tensors lie in
+# two storages (pieces of memory) of 4 MB. For a model, leave out the storages of its weights and of the batch, which exist
+# anyway.
 #
-# The hook returns ``tensor.detach()``. If it returned ``tensor``, the graph could hold itself and :ref:`never be freed
-# <sphx_glr_gallery_memory_saved_tensor_hooks.py>`. But now backward does not notice an in-place change of a saved tensor. So
-# use such hooks to count, not to train.
+# Use such hooks to count, not to train: because of ``detach()``, backward does not notice an in-place change of a saved tensor.
+# Without it, the graph could hold itself and :ref:`never be freed <sphx_glr_gallery_memory_saved_tensor_hooks.py>`.
 
 # %%
 # Operation by operation
 # ----------------------
-# ``measure`` does the same for any operation. It returns the saved tensors, their storages in MB, and the result:
+# ``measure`` does the same for any operation. It returns the saved tensors, the size of their storages in MB, and the result:
 
 
 def storage_of(tensor):
@@ -161,7 +162,7 @@ operations = {
 }
 
 # %%
-# Single operations on ``v``, which is 4 MB large and requires a gradient, and on ``w``, a constant of the same size:
+# ``v`` has 4 MB and requires a gradient, and ``w`` is a constant of the same size. *new* is a tensor made for backward:
 
 table = pd.DataFrame([row(operation) for operation in operations.values()], operations)
 table = table.rename_axis(columns="operation")
@@ -192,11 +193,10 @@ for _type in (torch.float16, torch.bfloat16, torch.float64):
 by_operation
 
 # %%
-# The first eight keep no tensor, because their derivative is the same for all values of ``v``. Keeping ``v`` or ``w`` costs
-# nothing more while you hold them too.
+# The first eight have the same derivative for all values of ``v``. Keeping ``v`` or ``w`` costs nothing more while you hold
+# them too.
 #
-# Adding up the sizes of the *tensors* gives a wrong number. ``v * v`` saves two tensors in one storage. The other way round, a
-# small view keeps the whole storage that it looks into:
+# ``v * v`` saves two tensors in one storage. And a small view keeps the whole storage that it looks into:
 
 for name, factor in {"v": v, "w[0]": w[0], "w[0].clone()": w[0].clone()}.items():
     saved, megabytes, _ = measure(torch.mul, v, factor)
@@ -214,10 +214,9 @@ assert _found == [(8_000_000, 4.0), (4_000, 4.0), (4_000, 0.004)]
 # %%
 # In-place activations
 # --------------------
-# Four times ``Linear`` and an activation, on a batch of 4 MB. What does the graph keep, and how much memory is in use at the
-# worst moment of the *forward* pass? Weights and batch are left out.
+# Does ``inplace=True`` save memory? A network has four times ``Linear`` and an activation, each with a result of 4 MB.
 #
-# .. how-measured:: Hooks count what is kept; a TorchDispatchMode counts the live storages after each operation.
+# .. how-measured:: Hooks count what is kept. A TorchDispatchMode adds up the storages that exist after each operation.
 
 import weakref
 
@@ -268,7 +267,8 @@ for activation in activations:
 in_place = pd.DataFrame(rows, columns).T
 
 # %%
-# *In place* is ``inplace=True``:
+# What the graph keeps, and the most memory in use during the *forward* pass, without weights and batch. *In place* is
+# ``inplace=True``:
 
 # sphinx_gallery_start_ignore
 assert in_place.loc["nn.ReLU"].tolist() == [16, 16, 20, 16]
@@ -299,17 +299,17 @@ assert _raised == [True]
 in_place.astype(int)
 
 # %%
-# - ``ReLU`` keeps its result, which the next ``Linear`` keeps anyway: four tensors of 4 MB. In place, only the peak of this
-#   forward pass is lower. In a training step, backward can need as much again.
-# - ``LeakyReLU`` and ``ELU`` keep their input, which makes four tensors, and the next ``Linear`` keeps the result, three more:
-#   28 MB. In place, they keep the result, too.
+# - ``ReLU`` keeps its result, which the next ``Linear`` keeps anyway: four tensors. In place, only the peak of forward is
+#   lower, and backward can need as much again.
+# - ``LeakyReLU`` and ``ELU`` keep their input, four tensors. The next ``Linear`` keeps the result, three more. In place, both
+#   keep the result.
 # - ``SiLU`` and ``Hardtanh`` keep their input. In place, they first save a copy of it, so you gain nothing.
 
 # %%
 # What the hooks do not see
 # -------------------------
-# A custom Function can keep a tensor as an :ref:`attribute of ctx <sphx_glr_gallery_functions_context_methods.py>`. The hooks
-# never get it, so the count is zero:
+# The hooks never get a tensor that a custom Function keeps as an :ref:`attribute of ctx
+# <sphx_glr_gallery_functions_context_methods.py>`:
 
 
 class Square(torch.autograd.Function):
@@ -350,7 +350,7 @@ assert _raised == [True]
 # %%
 # The rule in a chain of steps
 # ----------------------------
-# Five steps, each with a result of 4 MB, and a mean. Which of the results are kept?
+# Five steps, each with a result of 4 MB, and a mean. Which results are kept?
 
 
 def chain():
@@ -376,7 +376,7 @@ del results
 # %%
 # ``b`` is the result of ``exp`` and the input of ``sin``, so both nodes keep it, in one storage.
 #
-# A product keeps each factor for the gradient of the other one. So if only one requires a gradient, one tensor is enough:
+# A product keeps each factor for the gradient of the other, so if only one requires a gradient, one is enough:
 
 u = torch.rand(1000, 1000, requires_grad=True)
 print(measure(torch.mul, v, u)[1], "MB if both factors require a gradient")
@@ -406,8 +406,8 @@ with Alive(set()) as _alive:
 # %%
 # One operation instead of several can keep less
 # ----------------------------------------------
-# Written by hand, ``v * torch.sigmoid(v)`` keeps ``v`` and the sigmoid. ``F.silu(v)`` has one node, which keeps ``v`` and
-# computes the sigmoid again in backward.
+# ``v * torch.sigmoid(v)`` keeps ``v`` and the sigmoid. ``F.silu(v)`` has one node, which keeps ``v`` and computes the sigmoid
+# again in backward.
 #
 # .. how-measured:: Six functions, built in and written by hand, with equal results and gradients up to rounding; and the plot.
 
@@ -493,8 +493,7 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. The fused operation
-# that PyTorch chose does not.
+# By hand, self-attention keeps the matrix of weights, with 1000 × 1000 numbers for each head. The built-in one does not.
 #
 # But measure before you rewrite: ``F.mse_loss(v, u)`` keeps both inputs, and ``(v - u).square().mean()`` only their difference.
 
@@ -503,8 +502,8 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 # ---------------------
 # **Adding up the sizes of tensors.** Count each storage once.
 #
-# **Expecting too much of inplace=True.** With ``SiLU`` it saves nothing, with ``ReLU`` the graph keeps as much as before, and
-# after an ``exp`` backward :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`.
+# **Expecting much of inplace=True.** ``SiLU`` gains nothing, and ``ReLU`` only in forward. After an ``exp``, backward
+# :ref:`raises an error <sphx_glr_gallery_errors_modified_in_place.py>`.
 #
 # **Training inside hooks that count.** They switch off this error, so a gradient can be silently wrong.
 
@@ -515,8 +514,8 @@ assert measure(lambda: (v - u).square().mean())[1] == 4
 #
 # .. solution::
 #
-# Save the input only, and compute the sigmoid a second time in backward: this is the price. With :math:`s = \sigma(x)`, the
-# derivative is :math:`s \, (1 + x \, (1 - s))`.
+# Save only the input. The price is a second sigmoid in backward. With :math:`s = \sigma(x)`, the derivative is
+# :math:`s \, (1 + x \, (1 - s))`.
 
 
 class Silu(torch.autograd.Function):
@@ -544,7 +543,7 @@ assert torch.autograd.gradcheck(Silu.apply, points)
 # %%
 # Measured on a GPU
 # -----------------
-# A GPU has different kernels, and some keep something different.
+# Some kernels of a GPU keep something different.
 #
 # .. needs-a-gpu::
 
@@ -665,7 +664,7 @@ devices.round(2).rename_axis(columns="MB")
 
 # %%
 # In 12 of the 16 rows, the GPU keeps as much as the CPU. ``F.dropout`` keeps a float for each element on the CPU, a bool on the
-# GPU. The hooks and the allocator agree in each row.
+# GPU. The hooks and PyTorch's allocator agree in each row.
 
 # %%
 # See also
