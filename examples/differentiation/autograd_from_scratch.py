@@ -28,7 +28,8 @@ loss = h * h
 
 # %%
 # The loss uses ``h`` twice, so two edges leave ``h``. The number on an edge is a local derivative: if the value changes a
-# little in this one use, the result changes by that number times as much. Multiply along each path, and add over the paths:
+# little in this one use, the result changes by that number times as much. **Multiply along each path from the loss to** ``w``,
+# **and add over the paths.** Both paths have the numbers 2, 1 and 2, so the gradient is :math:`4 + 4 = 8`:
 
 loss.backward()
 print(f"w.grad = {w.grad:g}, b.grad = {b.grad:g}")
@@ -78,7 +79,7 @@ assert loss.inputs == (h, h) and h.inputs[1] is b and product.inputs == (w, x)
 # sphinx_gallery_end_ignore
 
 # %%
-# This is already the graph of the figure. But it is not enough to compute gradients:
+# This is the graph of the figure. But it is not enough for gradients:
 
 two = Value(2.0)
 for result in (two + two, two * two):
@@ -160,10 +161,9 @@ assert _calls.count(_x) == _x.grad == 32
 # %%
 # Step 3: the last recorded value goes first
 # ------------------------------------------
-# The cure is to visit each value only once. But a value must wait until all its uses in this loss have sent their part. So
-# number the values as they are made. A result is made after its inputs, and gets a higher number. Take the waiting value with
-# the highest number: its uses have all had their turn. (Such an order is called *topological*.) ``class Value(Value)`` extends
-# the class of step 2.
+# **Visit each value once, after all its uses in this loss have sent their part.** So number the values as they are made. A
+# result is made after its inputs, and gets a higher number. So the waiting value with the highest number is always ready. (Such
+# an order is called *topological*.) ``class Value(Value)`` extends the class of step 2.
 
 
 class Value(Value):
@@ -192,7 +192,7 @@ y.backward()
 w = Value(3.0)
 h = w * Value(2.0)
 (h + h * h).backward()
-print(f"1000 residual steps: x.grad = {x.grad:.4f}, by hand {1.001**1000:.4f}")
+print(f"1000 steps: x.grad = {x.grad:.4f}, by hand {1.001**1000:.4f}")
 print(f"h + h*h: w.grad = {w.grad:g}")
 
 # sphinx_gallery_start_ignore
@@ -236,8 +236,8 @@ assert (
 # %%
 # Step 4: only leaves keep a gradient
 # -----------------------------------
-# The 4 of the first walk was still in ``h`` and in the product, and the second walk sent it back again. What is on its way
-# belongs to one walk, so keep it in a dictionary. Only leaves add it to their ``grad``, as in PyTorch.
+# The 4 of the first walk was still in ``h`` and in the product, and the second walk sent it back again. So keep what is on its
+# way in a dictionary of this walk. Only leaves add it to their ``grad``, as in PyTorch.
 
 
 class Value(Value):
@@ -398,88 +398,6 @@ assert _engine["Tensor"].end_lineno - _engine["fit"].lineno < 60
 # sphinx_gallery_end_ignore
 
 # %%
-# Compared with PyTorch on 200 random expressions
-# -----------------------------------------------
-# One function builds the expressions for both libraries. It combines five leaves of different shapes in 5 to 30 random steps.
-
-import random
-
-STEPS = [
-    lambda p, q: p + q,
-    lambda p, q: p - q,
-    lambda p, q: p * q.tanh(),
-    lambda p, q: (p * q).sin() * 2,
-    lambda p, q: (p * p + 1).log() + q.sum(),
-    lambda p, q: (p - q).tanh().exp(),
-]
-
-
-def expression(leaves, seed):
-    choose, values = random.Random(seed), list(leaves)
-    for _ in range(choose.randint(5, 30)):
-        values.append(choose.choice(STEPS)(*choose.choices(values, k=2)))
-    return values[-1].sum() + values[-2].sum() * values[-3].sum()
-
-
-# %%
-# .. how-measured:: For each seed, this makes five leaves, builds the expression with both libraries in double precision, and
-#    compares the values and the gradients.
-
-worst, compared, missing = 0.0, 0, 0
-for seed in range(200):
-    generator = np.random.default_rng(seed)
-    arrays = [generator.normal(size=s) for s in [(), (3,), (4, 1), (1, 3), (4, 3)]]
-    ours = [Tensor(array) for array in arrays]
-    theirs = [torch.tensor(array, requires_grad=True) for array in arrays]
-    our_loss, their_loss = expression(ours, seed), expression(theirs, seed)
-    our_loss.backward()
-    their_loss.backward()
-    np.testing.assert_allclose(our_loss.data, their_loss.item(), rtol=1e-10)
-    for one, other in zip(ours, theirs, strict=True):
-        assert (one.grad is None) == (other.grad is None)
-        if one.grad is None:
-            missing += 1
-            continue
-        assert one.grad.shape == tuple(other.grad.shape)
-        assert np.isfinite(one.grad).all() and other.grad.isfinite().all()
-        gap = np.abs(one.grad - other.grad.numpy()).max()
-        worst = max(worst, gap / (np.abs(one.grad).max() or 1))
-        compared += 1
-
-# %%
-# The gradient of a leaf that an expression does not use is ``None`` in both. No other gradient differs by more than a billionth
-# of its largest entry:
-
-print(f"{compared} gradients compared, {missing} are None in both")
-assert worst < 1e-9
-
-# sphinx_gallery_start_ignore
-assert compared > 700
-_ours = Tensor([[1.0, 2.0], [3.0, 4.0]])
-_theirs = torch.tensor(_ours.data, requires_grad=True)
-for _square in (_ours, _theirs):
-    (_square @ _square @ _square).sum().backward()
-assert np.allclose(_ours.grad, _theirs.grad.numpy())
-for _shapes in [
-    ((0, 3), (1, 3)),
-    ((2, 1), (2, 0)),
-    ((1,), ()),
-    ((1, 1, 1), (3, 1)),
-    ((5, 1, 2), (4, 1)),
-]:
-    _arrays = [np.random.default_rng(1).normal(size=shape) for shape in _shapes]
-    _ours, _theirs = (
-        [Tensor(a) for a in _arrays],
-        [torch.tensor(a, requires_grad=True) for a in _arrays],
-    )
-    for _p, _q in (_ours, _theirs):
-        (_p * _q - _q).sum().backward()
-    for _one, _other in zip(_ours, _theirs, strict=True):
-        assert _one.grad.shape == tuple(_other.grad.shape)
-        assert np.allclose(_one.grad, _other.grad.numpy())
-# sphinx_gallery_end_ignore
-
-# %%
 # Train a network with it
 # -----------------------
 # A network with 16 hidden units learns a sine from 64 points:
@@ -549,6 +467,86 @@ assert np.allclose(losses, by_torch, rtol=1e-6, atol=0) and losses[-1] < losses[
 # sphinx_gallery_start_ignore
 _before, _after = (np.abs(curve - np.sin(points)).max() for curve in curves)
 assert _before > 2 and _after < 0.2 and (np.diff(losses) < 0).all()
+# sphinx_gallery_end_ignore
+
+# %%
+# Compared with PyTorch on 200 random expressions
+# -----------------------------------------------
+# Is the engine right for other formulas, too? Each of the 200 combines five leaves of different shapes in 5 to 30 random steps.
+#
+# .. how-measured:: One function builds the expression for both libraries, in double precision.
+
+import random
+
+STEPS = [
+    lambda p, q: p + q,
+    lambda p, q: p - q,
+    lambda p, q: p * q.tanh(),
+    lambda p, q: (p * q).sin() * 2,
+    lambda p, q: (p * p + 1).log() + q.sum(),
+    lambda p, q: (p - q).tanh().exp(),
+]
+
+
+def expression(leaves, seed):
+    choose, values = random.Random(seed), list(leaves)
+    for _ in range(choose.randint(5, 30)):
+        values.append(choose.choice(STEPS)(*choose.choices(values, k=2)))
+    return values[-1].sum() + values[-2].sum() * values[-3].sum()
+
+
+worst, compared, missing = 0.0, 0, 0
+for seed in range(200):
+    generator = np.random.default_rng(seed)
+    arrays = [generator.normal(size=s) for s in [(), (3,), (4, 1), (1, 3), (4, 3)]]
+    ours = [Tensor(array) for array in arrays]
+    theirs = [torch.tensor(array, requires_grad=True) for array in arrays]
+    our_loss, their_loss = expression(ours, seed), expression(theirs, seed)
+    our_loss.backward()
+    their_loss.backward()
+    np.testing.assert_allclose(our_loss.data, their_loss.item(), rtol=1e-10)
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        if one.grad is None:
+            missing += 1
+            continue
+        assert one.grad.shape == tuple(other.grad.shape)
+        assert np.isfinite(one.grad).all() and other.grad.isfinite().all()
+        gap = np.abs(one.grad - other.grad.numpy()).max()
+        worst = max(worst, gap / (np.abs(one.grad).max() or 1))
+        compared += 1
+
+# %%
+# A leaf that an expression does not use has ``None`` in both. No other gradient differs by more than a billionth of its largest
+# entry:
+
+print(f"{compared} gradients compared, {missing} are None in both")
+assert worst < 1e-9
+
+# sphinx_gallery_start_ignore
+assert compared > 700
+_ours = Tensor([[1.0, 2.0], [3.0, 4.0]])
+_theirs = torch.tensor(_ours.data, requires_grad=True)
+for _square in (_ours, _theirs):
+    (_square @ _square @ _square).sum().backward()
+assert np.allclose(_ours.grad, _theirs.grad.numpy())
+for _shapes in [
+    ((0, 3), (1, 3)),
+    ((2, 1), (2, 0)),
+    ((1,), ()),
+    ((1, 1, 1), (3, 1)),
+    ((5, 1, 2), (4, 1)),
+]:
+    _arrays = [np.random.default_rng(1).normal(size=shape) for shape in _shapes]
+    _ours, _theirs = (
+        [Tensor(a) for a in _arrays],
+        [torch.tensor(a, requires_grad=True) for a in _arrays],
+    )
+    for _p, _q in (_ours, _theirs):
+        (_p * _q - _q).sum().backward()
+    for _one, _other in zip(_ours, _theirs, strict=True):
+        assert _one.grad.shape == tuple(_other.grad.shape)
+        assert np.allclose(_one.grad, _other.grad.numpy())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -641,8 +639,8 @@ assert _w.grad == (2 * 6 + 1) * 2 == 26
 # sphinx_gallery_end_ignore
 
 # %%
-# For both orders the derivative is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h`` first, passes on the 1
-# that has arrived there, and never comes back to ``h``. The 12 from ``h*h`` arrives too late.
+# For both, the derivative is :math:`(2h + 1) \cdot x = 26`. In ``h + h*h`` the walk finds ``h`` first and passes on the 1 that
+# has arrived there. The 12 from ``h*h`` arrives too late.
 #
 # **Setting where you should add.** With ``before.grad = part`` in place of ``+=``, the last part wins. ``x * x`` at 3 then has
 # the derivative 3:

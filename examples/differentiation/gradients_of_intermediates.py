@@ -13,61 +13,61 @@ How to get the gradient of an intermediate tensor
 # Three ways, in a few lines each
 # -------------------------------
 # You want the gradient at a place inside a network, but ``.grad`` is ``None`` there: backward computed it on its way, and then
-# dropped it. Below that tensor is ``C``, with :math:`C = A B = 6` and :math:`D = C^2`. So :math:`\partial D / \partial C = 2 C
-# = 12`. (A *hook* is a function that PyTorch calls for you.)
+# dropped it. **So ask for it before backward runs.** In this network, ``h`` is between two layers. (A *hook* is a function that
+# PyTorch calls for you.)
 
 import torch
 from torch import nn
 
+torch.manual_seed(0)
+x, target = torch.randn(8, 3), torch.randn(8, 1)
+encoder, head = nn.Linear(3, 4), nn.Linear(4, 1)
+
 
 def compute():
-    A = torch.tensor(2.0, requires_grad=True)
-    B = torch.tensor(3.0, requires_grad=True)
-    C = A * B
-    D = C**2
-    return A, B, C, D
+    h = encoder(x).tanh()
+    loss = nn.functional.mse_loss(head(h), target)
+    return h, loss
 
 
-A, B, C, D = compute()
-(gradient,) = torch.autograd.grad(D, C)
-print("autograd.grad:", gradient)
+h, loss = compute()
+(gradient,) = torch.autograd.grad(loss, h)
+print("autograd.grad:", gradient[0])  # of the first of eight samples
 
-A, B, C, D = compute()
+h, loss = compute()
 seen = []
-C.register_hook(seen.append)
-D.backward()
-print("register_hook:", seen[0])
+h.register_hook(seen.append)
+loss.backward()
+print("register_hook:", seen[0][0])
 
-A, B, C, D = compute()
-C.retain_grad()
-D.backward()
-print("retain_grad:  ", C.grad)
+h, loss = compute()
+h.retain_grad()
+loss.backward()
+print("retain_grad:  ", h.grad[0])
 
-# graph: D -- After backward: C keeps its gradient, as the two leaves do
+# graph: loss -- After backward: h keeps its gradient, as the weights and biases do
 
 # sphinx_gallery_start_ignore
-assert (
-    C.item() == 6
-    and gradient == 12
-    and seen == [12]
-    and C.grad == 12
-    and A.grad == 36
-    and B.grad == 24
-)
-_A, _B, _C, _D = compute()
+_right = 2 / 8 * (head(h) - target) * head.weight
+assert torch.allclose(gradient, _right) and gradient.shape == (8, 4)
+assert torch.equal(seen[0], gradient) and torch.equal(h.grad, gradient)
+_w = encoder.weight
+encoder.zero_grad()
+_h, _loss = compute()
 _visits = []
-_C.grad_fn.register_prehook(lambda gradients: _visits.append(1))
-torch.autograd.grad(_D, _C, retain_graph=True)
-assert _visits == [] and _A.grad is None and _B.grad is None
-torch.autograd.grad(_D, _A, retain_graph=True)
-assert _visits == [1] and _A.grad is None
-for _asked in (0, 2):  # for A, and for C itself
-    _A, _B, _C, _D = compute()
-    _C.retain_grad()
+_h.grad_fn.register_prehook(lambda gradients: _visits.append(1))
+torch.autograd.grad(_loss, _h, retain_graph=True)
+assert _visits == [] and _w.grad is None
+torch.autograd.grad(_loss, _w, retain_graph=True)
+assert _visits == [1] and _w.grad is None
+for _asked in (True, False):  # for h itself, and for a weight
+    _h, _loss = compute()
+    _h.retain_grad()
     _seen = []
-    _C.register_hook(_seen.append)
-    torch.autograd.grad(_D, (_A, _B, _C)[_asked])
-    assert _C.grad == 12 and _seen == [12] and _A.grad is None
+    _h.register_hook(_seen.append)
+    torch.autograd.grad(_loss, _h if _asked else _w)
+    assert torch.equal(_h.grad, gradient) and torch.equal(_seen[0], gradient)
+    assert _w.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
@@ -123,16 +123,16 @@ handle = model[1].register_forward_hook(keep)
 score = model(picture)[0, 1]
 handle.remove()
 
-(h,) = features
-(gradient,) = torch.autograd.grad(score, h)  # adds nothing to .grad of the weights
+(maps,) = features
+(gradient,) = torch.autograd.grad(score, maps)  # does not touch .grad
 weights = gradient.mean(dim=(2, 3), keepdim=True)
 
 # figure: Two small pictures. The first has a vertical and a horizontal line. In the second, the map for the score
 #   "vertical", the vertical line stands out.
-plot_picture_and_map(picture, (weights * h).sum(dim=1).relu())
+plot_picture_and_map(picture, (weights * maps).sum(dim=1).relu())
 
 # sphinx_gallery_start_ignore
-_map = (weights * h).sum(dim=1).relu()[0].detach()
+_map = (weights * maps).sum(dim=1).relu()[0].detach()
 assert _map[1:11, 2].sum() > 0.85 * _map.sum() and _map.argmax() % 12 == 2
 assert all(p.grad is None for p in model.parameters())
 _handle, _refused = model.requires_grad_(False)[1].register_forward_hook(keep), []
@@ -144,7 +144,7 @@ assert len(_refused) == 1 and "does not require grad" in _refused[0]
 _score = model(picture.clone().requires_grad_())[0, 1]
 _handle.remove()
 assert torch.equal(torch.autograd.grad(_score, features.pop())[0], gradient)
-assert features.pop() is h
+assert features.pop() is maps
 for _change in (nn.ReLU(inplace=True), nn.ReLU()):  # behind the hooked layer
     _net = nn.Sequential(nn.Conv2d(1, 2, 3), _change, nn.Flatten(), nn.LazyLinear(2))
     with _net[0].register_forward_hook(keep):
@@ -155,63 +155,39 @@ for _change in (nn.ReLU(inplace=True), nn.ReLU()):  # behind the hooked layer
 # %%
 # Which of the three should you take?
 # -----------------------------------
-# Each way, twice over one graph:
-#
-# .. how-measured:: Each way runs backward twice with retain_graph=True, and notes the gradient of C that it gets in each pass.
-
-import pandas as pd
-
-
-def tabulate_two_passes():
-    passes = {}
-
-    A, _, C, D = compute()
-    results = [torch.autograd.grad(D, C, retain_graph=True)[0].item() for _ in range(2)]
-    passes["autograd.grad"] = [*results, A.grad]
-
-    A, _, C, D = compute()
-    C.retain_grad()
-    results = []
-    for _ in range(2):
-        D.backward(retain_graph=True)
-        results.append(C.grad.item())
-    passes["retain_grad"] = [*results, A.grad.item()]
-
-    A, _, C, D = compute()
-    results = []
-    C.register_hook(lambda gradient: results.append(gradient.item()))
-    for _ in range(2):
-        D.backward(retain_graph=True)
-    passes["register_hook"] = [*results, A.grad.item()]
-
-    columns = ["C, first pass", "C, second pass", "A.grad after both"]
-    table = pd.DataFrame(passes, index=columns, dtype=object).T
-    return table.rename_axis(columns="way")
-
-
-# %%
-# What you get for ``C``, and what is left in ``A.grad``:
+# - ``torch.autograd.grad`` to compute with a gradient, as for the map above. It leaves the ``.grad`` of the weights alone, and
+#   stops at ``h``. (For a penalty on the gradient, pass ``create_graph=True``.)
+# - ``retain_grad()`` to look at a few tensors of a training step. If two losses share ``h``, ``h.grad`` adds up, like the
+#   ``.grad`` of a weight.
+# - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
 # sphinx_gallery_start_ignore
-table = tabulate_two_passes()
-assert table.loc["autograd.grad"].tolist() == [12, 12, None]
-assert table.loc["retain_grad"].tolist() == [12, 24, 72]
-assert table.loc["register_hook"].tolist() == [12, 12, 72]
-
-_w = torch.tensor(2.0, requires_grad=True)
+encoder.zero_grad()
+_h, _loss = compute()
+for _ in range(2):
+    (_g,) = torch.autograd.grad(_loss, _h, retain_graph=True)
+    assert (
+        torch.equal(_g, 2 / 8 * (head(_h) - target) * head.weight) and _w.grad is None
+    )
+_seen = []
+_h.retain_grad()
+_h.register_hook(_seen.append)
+for _ in range(2):
+    _loss.backward(retain_graph=True)
+assert torch.equal(_h.grad, 2 * _g)
+assert torch.equal(_seen[0], _g) and torch.equal(_seen[1], _g)
+_h, _loss = compute()
+_h.register_hook(lambda gradient: 0 * gradient)
+encoder.zero_grad()
+_loss.backward()
+assert not _w.grad.any()
+_weight = torch.tensor(2.0, requires_grad=True)
 for _create, _right in ((True, 24 + 576), (False, 24)):  # a penalty on a gradient
-    _h = _w * torch.ones(2)
+    _h = _weight * torch.ones(2)
     (_g,) = torch.autograd.grad((_h**3).sum(), _h, create_graph=_create)
-    (_slope,) = torch.autograd.grad((_w**3) * 2 + _g.square().sum(), _w)
+    (_slope,) = torch.autograd.grad((_weight**3) * 2 + _g.square().sum(), _weight)
     assert _slope == _right
 # sphinx_gallery_end_ignore
-tabulate_two_passes()
-
-# %%
-# - ``torch.autograd.grad`` to compute with a gradient, as for the map above. It leaves the ``.grad`` of ``A`` alone, and stops
-#   at ``C``. (For a penalty on the gradient, pass ``create_graph=True``.)
-# - ``retain_grad()`` to look at a few tensors of a training step. ``C.grad`` adds up, like the ``.grad`` of a leaf.
-# - ``register_hook`` to change a gradient, or to look at many gradients without keeping them. It gets each pass for itself.
 
 # %%
 # What people get wrong
@@ -219,94 +195,85 @@ tabulate_two_passes()
 # **Calling** ``retain_grad()`` **after** ``backward()``. The gradient has been dropped, and ``.grad`` is ``None``. You get no
 # error, and the late call silences the :ref:`warning <sphx_glr_gallery_errors_grad_of_non_leaf.py>` that you get without it.
 
-A, B, C, D = compute()
-D.backward()
-C.retain_grad()
-print("C.grad is", C.grad)
-assert C.grad is None
+h, loss = compute()
+loss.backward()
+h.retain_grad()
+print("h.grad is", h.grad)
+assert h.grad is None
 
 # sphinx_gallery_start_ignore
 import warnings
 
 for _late in (False, True):
-    _, _, _C, _D = compute()
-    _D.backward()
+    _h, _loss = compute()
+    _loss.backward()
     if _late:
-        _C.retain_grad()
+        _h.retain_grad()
     with warnings.catch_warnings(record=True) as _caught:
         warnings.simplefilter("always")
-        assert _C.grad is None and len(_caught) == (not _late)
+        assert _h.grad is None and len(_caught) == (not _late)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Asking for a tensor that was made afterwards.** ``x[0]`` is an operation: it returns a new tensor each time, which the loss
-# never used. The same happens with ``x.view(-1)`` and ``x[None]``.
+# **Asking for a tensor that was made afterwards.** ``h[0]`` is an operation: it returns a new tensor each time, which the loss
+# never used. The same happens with ``h.view(-1)`` and ``h[None]``.
 
-x = torch.tensor([1.0, 2.0], requires_grad=True)
-y = (x**2).sum()
-late = x[0]
+h, loss = compute()
+late = h[0]
 
 raised = []
 try:
-    torch.autograd.grad(y, late)
+    torch.autograd.grad(loss, late)
 except RuntimeError as error:
     raised.append(str(error))
     print(f"RuntimeError: {error}")
 
-# graph: y, late -- late was computed from x, but y was not computed from late
+# graph: loss, late -- late was computed from h, but the loss was not computed from late
 
 # sphinx_gallery_start_ignore
 assert len(raised) == 1 and "appears to not have been used in the graph" in raised[0]
-for _other in (x[0], x.view(-1), x[None]):
-    _y = (x**2).sum()
-    assert torch.autograd.grad(_y, _other, allow_unused=True, retain_graph=True) == (
-        None,
-    )
+for _other in (h[0], h.view(-1), h[None]):
+    _unused = torch.autograd.grad(loss, _other, allow_unused=True, retain_graph=True)
+    assert _unused == (None,)
     _refused = False
     try:
-        torch.autograd.grad(_y, _other)
+        torch.autograd.grad(loss, _other)
     except RuntimeError:
         _refused = True
     assert _refused
-assert torch.autograd.grad((x**2).sum(), x)[0][0] == 2
+assert torch.equal(torch.autograd.grad(loss, h)[0][0], seen[0][0])
 # sphinx_gallery_end_ignore
 
 # %%
-# Ask for ``x`` and take the entry from the result: ``torch.autograd.grad(y, x)[0][0]``. With ``allow_unused=True``, as the
+# Ask for ``h`` and take the entry from the result: ``torch.autograd.grad(loss, h)[0][0]``. With ``allow_unused=True``, as the
 # message suggests, you get ``None`` instead of an error.
 #
-# **Changing the tensor in place afterwards.** The hook gets the gradient for the value that ``C`` had when you registered it.
-# ``C.grad`` is for the value that ``C`` has in the end. ``nn.ReLU(inplace=True)`` after your layer can cause the same. If the
-# layer returns a view, as ``nn.Linear`` does for sequences, the hook is not even called.
+# **Changing the tensor in place afterwards**, for example by ``nn.ReLU(inplace=True)``. The hook gets the gradient for the
+# value that ``h`` had when you registered it. ``h.grad`` is for the value that ``h`` has in the end:
 
-A, B, C, _ = compute()
-before = []
-C.register_hook(before.append)
-C.retain_grad()
-C.mul_(3)
-(C**2).backward()
+h, before = encoder(x), []
+h.register_hook(before.append)
+h.retain_grad()
+nn.functional.relu(h, inplace=True)
+nn.functional.mse_loss(head(h), target).backward()
 
-print(f"C is now {C.item()}, and C.grad = 2 * 18 = {C.grad.item()}")
-print(f"the hook got {before[0].item()}, for the old value: 3 * 36")
+print("zeros after the ReLU:      ", (h == 0).sum().item())
+print("zeros in h.grad:           ", (h.grad == 0).sum().item())
+print("zeros in what the hook got:", (before[0] == 0).sum().item())
 
 # sphinx_gallery_start_ignore
-assert C == 18 and C.grad == 36 and before == [108]
-_conv, _relu = nn.Conv2d(1, 2, 3), nn.ReLU(inplace=True)
-_out, _hooked = _conv(picture), []
+assert (h.grad != 0).all() and torch.equal(before[0], h.grad * (h > 0))
+assert (h == 0).any() and torch.equal(before[0] == 0, h == 0)
+_out, _hooked = nn.Sequential(nn.Linear(3, 4), nn.Flatten())(torch.randn(2, 3, 3)), []
 _out.register_hook(_hooked.append)
 _out.retain_grad()
-_relu(_out).square().sum().backward()
-assert torch.equal(_out.grad, 2 * _out.detach())  # of the value after the ReLU
-assert torch.equal(_hooked[0], 2 * _out.detach() * (_out.detach() > 0))
-_out, _hooked = nn.Linear(4, 4)(torch.randn(2, 3, 4)), []
-_out.register_hook(_hooked.append)
-_out.retain_grad()
-_relu(_out).square().sum().backward()
+nn.functional.relu(_out, inplace=True).square().sum().backward()
 assert not _hooked and torch.equal(_out.grad, 2 * _out.detach())
 # sphinx_gallery_end_ignore
 
 # %%
-# Both are right. Give the new value a new name instead, ``E = C * 3``.
+# Both are right: ``h.grad`` belongs to the result of the ReLU, and what the hook got to its input. If the layer returns a view,
+# as ``nn.Flatten`` does, the hook is not even called. So set ``inplace=False``.
 
 # %%
 # Exercise

@@ -15,9 +15,9 @@ Optimizers: what step() does in SGD, Adam and AdamW
 """
 
 # %%
-# Where it touches autograd
-# -------------------------
-# The optimizer is given the parameter ``w`` when it is created. ``backward`` fills ``.grad``, and ``step`` uses it.
+# What ``step()`` reads and writes
+# --------------------------------
+# One step of training a small network, with SGD, the simplest optimizer:
 
 import copy
 
@@ -25,53 +25,31 @@ import torch
 from torch import nn
 from torch.optim import SGD, Adam, AdamW
 
-w = torch.tensor(3.0, requires_grad=True)
-optimizer = SGD([w])
-loss = w**2
-loss.backward()
+torch.manual_seed(0)
+x = torch.randn(64, 4)
+target = x[:, :1]
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = SGD(model.parameters(), lr=0.1)
 
-# graph: loss -- The optimizer holds w and reads the gradient in it. It does not know the rest of the graph
+loss = nn.functional.mse_loss(model(x), target)
+optimizer.zero_grad()
+loss.backward()  # fills the .grad of each parameter
 
-print("default lr:", optimizer.defaults["lr"], "  version of w:", w._version)
+w = model[0].weight
+by_hand = w.detach() - 0.1 * w.grad
+optimizer.step()  # reads each .grad, and writes into each parameter
+
+# graph: loss -- The optimizer holds the leaves, which are weights and biases. It does not know the rest of the graph
+
+print("step() computed w - lr * w.grad:", torch.allclose(w, by_hand))
+print("is_leaf:", w.is_leaf, "  grad_fn:", w.grad_fn)
 # sphinx_gallery_start_ignore
-assert optimizer.param_groups[0]["params"][0] is w
-# sphinx_gallery_end_ignore
-
-# %%
-# The step writes into ``w``, which raises its version, PyTorch's count of changes in place:
-
-optimizer.step()
-print(f"w = {w.item():.3f}   version of w: {w._version}")
-print("is_leaf:", w.is_leaf, "  grad_fn:", w.grad_fn, "  w.grad =", w.grad.item())
-
-# sphinx_gallery_start_ignore
-assert optimizer.defaults["lr"] == 0.001 and w._version == 1
-assert abs(w.item() - 2.994) < 1e-6
-assert w.is_leaf and w.grad_fn is None and w.grad == 6 and w.requires_grad
-# sphinx_gallery_end_ignore
-
-# %%
-# ``step`` wrote under ``no_grad``: ``w`` is still a leaf, a tensor that was not computed, and its gradient is what it was.
-# (The learning rate of ``SGD`` :doc:`used to be required </then-and-now>`.)
-#
-# Because the write is counted, backward notices a step that comes between forward and backward, if the graph saved the
-# parameter. (With :ref:`fused=True <sphx_glr_gallery_training_optimizer_variants.py>` on a CPU, it misses the step.)
-
-# sphinx_gallery_start_ignore
-try:
-    # sphinx_gallery_end_ignore
-    loss = w**2
-    optimizer.step()
-    loss.backward()
-# sphinx_gallery_start_ignore
-except RuntimeError as error:
-    print("RuntimeError: ..." + str(error).split("operation:")[1].split(". Hint")[0])
-    assert "is at version 2; expected version 1" in str(error)
-assert w._version == 2
-_w = torch.ones(2, requires_grad=True)
-_w.grad = torch.ones(2)
-torch.optim.SGD([_w], lr=0.1, fused=True).step()
-assert (_w < 1).all() and _w._version == 0
+assert (
+    torch.allclose(w, by_hand) and w.is_leaf and w.grad_fn is None and w.requires_grad
+)
+assert w.grad.any()
+_given = optimizer.param_groups[0]["params"]
+assert all(p is q for p, q in zip(_given, model.parameters(), strict=True))
 _kinds = ["SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
 _kinds += ["Adagrad", "Adadelta", "RMSprop", "ASGD", "Rprop"]
 for _kind in _kinds:
@@ -82,17 +60,27 @@ for _kind in _kinds:
     _b.grad, _old = None, _b.detach().clone()
     _optimizer.step()
     assert torch.equal(_b, _old) and not torch.equal(_a, _old), _kind
+_b.grad = torch.ones(2)
+_momentum = SGD([_b], lr=0.1, momentum=0.9)
+_momentum.step()
+_b.grad, _old = torch.zeros(2), _b.detach().clone()
+_momentum.step()
+assert not torch.equal(_b, _old)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``step`` skips a parameter whose ``.grad`` is ``None``. With a gradient of zero it can still move, for example by its
-# momentum.
+# **The optimizer knows nothing about the loss or the graph. For each parameter that it was given, it reads** ``.grad`` **and
+# writes the new value into the parameter.** It writes under ``no_grad``, so the parameter is still a leaf, a tensor that was
+# not computed.
+#
+# ``step`` skips a parameter whose ``.grad`` is ``None``. With a gradient of zero it can still move, for example by momentum.
+# The optimizers below differ in the formula for the new value.
 
 # %%
 # SGD by hand: momentum, Nesterov, weight decay
 # ---------------------------------------------
-# With the gradient :math:`g_t` of step :math:`t`, the learning rate :math:`\eta`, the momentum :math:`\mu`, and the
-# weight decay :math:`\lambda`:
+# With *momentum*, the step follows a running sum of the gradients. *Weight decay* pulls each weight towards 0. Step :math:`t`
+# has the gradient :math:`g_t`, the learning rate :math:`\eta`, the momentum :math:`\mu`, and the weight decay :math:`\lambda`:
 #
 # .. math::
 #
@@ -100,15 +88,13 @@ for _kind in _kinds:
 #    w_t = w_{t-1} - \eta \cdot
 #    \begin{cases} b_t \\ \tilde g_t + \mu\, b_t & \text{Nesterov} \end{cases}
 #
-# Without momentum, :math:`b_t` is :math:`\tilde g_t`. The :math:`\lambda w` is the gradient of a penalty
-# :math:`\frac{\lambda}{2} \lVert w \rVert^2`, added after ``backward`` and after any clipping. With ``dampening``
-# :math:`\tau`, the second term is :math:`(1 - \tau)\, \tilde g_t` from the second step on.
+# The :math:`\lambda w` is the gradient of a penalty :math:`\frac{\lambda}{2} \lVert w \rVert^2`. ``step`` adds it, so after
+# ``backward`` and after any clipping. In the code, ``state`` is what the optimizer remembers between the steps:
 
 
-def sgd(w, g, t, state, lr, momentum=0, dampening=0, nesterov=False, weight_decay=0):
+def sgd(w, g, t, state, lr, momentum=0, nesterov=False, weight_decay=0):
     g = g + weight_decay * w
-    b = momentum * state["b"] + (1 - dampening) * g if "b" in state else g
-    state["b"] = b
+    b = state["b"] = momentum * state.get("b", 0) + g
     return w - lr * (g + momentum * b if nesterov else b)
 
 
@@ -178,14 +164,13 @@ def by_hand(rule, options, steps=40):
 
 
 # %%
-# Eight optimizers, forty steps each:
+# Seven optimizers, forty steps each:
 
 RUNS = {
     "SGD": (SGD, sgd, {"lr": 0.08}),
     "SGD, weight decay": (SGD, sgd, {"lr": 0.08, "weight_decay": 0.5}),
     "momentum": (SGD, sgd, {"lr": 0.02, "momentum": 0.8}),
     "Nesterov": (SGD, sgd, {"lr": 0.02, "momentum": 0.8, "nesterov": True}),
-    "dampening": (SGD, sgd, {"lr": 0.08, "momentum": 0.8, "dampening": 0.8}),
     "Adam": (Adam, adam, {"lr": 0.2}),
     "Adam, weight decay": (Adam, adam, {"lr": 0.2, "weight_decay": 0.5}),
     "AdamW": (AdamW, adamw, {"lr": 0.2, "weight_decay": 0.5}),
@@ -194,8 +179,8 @@ paths = {}
 for name, (optimizer_class, rule, options) in RUNS.items():
     paths[name] = path = by_torch(optimizer_class, options)
     equal = torch.allclose(path, by_hand(rule, options), rtol=0, atol=1e-10)
-    x, y = path[-1].tolist()
-    print(f"{name:<18} ends at ({x:+.3f}, {y:+.3f})  by hand: {equal}")
+    end = [round(number, 3) for number in path[-1].tolist()]
+    print(f"{name:<18} ends at {end!s:<16}  by hand: {equal}")
     # sphinx_gallery_start_ignore
     assert equal
     # sphinx_gallery_end_ignore
@@ -212,8 +197,8 @@ assert torch.allclose(_w, paths["SGD, weight decay"][-1], atol=1e-12)
 # sphinx_gallery_end_ignore
 
 # %%
-# Adam ends at the same place with and without weight decay: in this valley the decay only multiplies the gradient by a constant
-# in each coordinate, and Adam divides constants out. In AdamW the decay acts on its own.
+# All seven agree. Adam ends at the same place with and without weight decay, and AdamW does not: see `Weight decay: Adam or
+# AdamW`_.
 
 # %%
 # The paths through the valley
@@ -272,7 +257,8 @@ assert torch.allclose(paths["Adam"], paths["Adam, weight decay"], atol=1e-6)
 # %%
 # Weight decay: Adam or AdamW
 # ---------------------------
-# A weight gets gradients that alternate between plus and minus, in three sizes. The weight decay is always 0.1.
+# **For weight decay, take AdamW.** In this test, a weight of 1 gets 100 gradients that alternate between plus and minus. So
+# mostly the decay of 0.1 moves it. The gradients have three sizes:
 
 
 def weight_after(size, optimizer_class, decay):
@@ -294,14 +280,13 @@ for size in (10, 0.1, 0.001):
     # sphinx_gallery_end_ignore
 
 # %%
-# In AdamW the decay is the same for all sizes: each step multiplies the weight by :math:`1 - \eta \lambda = 0.999`. Adam
-# divides the decay by the size of the gradients, because it adds the decay to them. So the weight loses 0.01 if they are
-# large, and 0.79 if they are small.
+# AdamW multiplies the weight by :math:`1 - \eta \lambda = 0.999` in each step. Adam adds the decay to the gradient and then
+# divides by the size of the gradients. So the decay takes 0.01 from the weight if they are large, and 0.79 if they are small.
 
 # %%
 # What an optimizer keeps
 # -----------------------
-# Momentum and the running means are in ``optimizer.state``, from the first step with a gradient on:
+# Momentum and the running means are in ``optimizer.state``, from the first step on:
 
 
 for name, optimizer_class, options in (
@@ -329,14 +314,29 @@ assert not any(t.requires_grad for state in states for t in state.values())
 # sphinx_gallery_end_ignore
 
 # %%
-# Adam keeps two tensors of the size of each parameter, and one number. So parameters, gradients and state are four times the
-# memory of the parameters.
+# Adam keeps two tensors of the size of each parameter. With the gradients, you need four times the memory of the parameters.
 
 # %%
-# Parameter groups: no decay for biases and norms
-# -----------------------------------------------
-# The options are stored in groups, and a list of dicts makes several. A usual choice is weight decay for matrices only, without
-# biases and normalization layers:
+# Parameter groups: learning rates, and no decay for biases and norms
+# -------------------------------------------------------------------
+# For different options, pass a list of dicts, the *groups*. A group takes what it leaves out from the other arguments. A small
+# learning rate for a pretrained backbone:
+
+backbone, head = nn.Linear(4, 8), nn.Linear(8, 1)
+optimizer = AdamW(
+    [
+        {"params": backbone.parameters(), "lr": 1e-5},
+        {"params": head.parameters()},  # the lr below
+    ],
+    lr=1e-3,
+)
+print("learning rates:", [group["lr"] for group in optimizer.param_groups])
+# sphinx_gallery_start_ignore
+assert [group["lr"] for group in optimizer.param_groups] == [1e-5, 1e-3]
+# sphinx_gallery_end_ignore
+
+# %%
+# A usual choice is weight decay for matrices only, without biases and normalization layers:
 
 
 def decay_groups(model, weight_decay):
@@ -387,8 +387,8 @@ assert _raised == ["some parameters appear in more than one parameter group"]
 # sphinx_gallery_end_ignore
 
 # %%
-# A group takes the options that it leaves out, such as ``lr``, from the arguments. A parameter in two groups raises *some
-# parameters appear in more than one parameter group*. A parameter in no group silently stays as it is: count them.
+# A parameter in two groups raises *some parameters appear in more than one parameter group*. A parameter in no group silently
+# stays as it is, so count them.
 
 # %%
 # What people get wrong
@@ -399,13 +399,12 @@ assert _raised == ["some parameters appear in more than one parameter group"]
 
 def train(change):
     torch.manual_seed(0)
-    x = torch.randn(64, 4)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
     optimizer = SGD(model.parameters(), lr=0.1)
     model, losses = change(model), []
     for _ in range(101):
         optimizer.zero_grad()
-        loss = (model(x) - x[:, :1]).square().mean()
+        loss = nn.functional.mse_loss(model(x), target)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
@@ -464,15 +463,12 @@ assert _raised == ["expected dtype float for `end` but got dtype double"]
 # sphinx_gallery_end_ignore
 
 # %%
-# After ``load`` and after ``model.double()`` the optimizer still holds all parameters. But after a step of Adam, the next step
-# with ``model.double()`` raises :ref:`expected dtype float for end but got dtype double
-# <sphx_glr_gallery_errors_different_dtypes.py>`. With a new last layer the loss even falls, because the first layer learns. So
-# make the optimizer last.
+# So make the optimizer last. With a new last layer the loss even falls, because the first layer learns. ``load_state_dict`` and
+# ``model.to(...)`` keep the parameters. But do not change their type after a step of Adam: the next step raises :ref:`expected
+# dtype float for end but got dtype double <sphx_glr_gallery_errors_different_dtypes.py>`.
 #
-# A computed tensor is usually refused from the start: :ref:`can't optimize a non-leaf Tensor
-# <sphx_glr_gallery_errors_non_leaf_in_optimizer.py>`.
-#
-# **A group with a wrong key.** The optimizer stores the key but ignores it:
+# **A group with a wrong key.** The optimizer stores the key but ignores it, and uses its default, 0.001. (It :doc:`used to be
+# required </then-and-now>` to pass ``lr``.)
 
 w = torch.tensor(1.0, requires_grad=True)
 optimizer = SGD([{"params": [w], "learning_rate": 0.1}])
@@ -488,21 +484,32 @@ assert abs(1 - w.item() - 0.001) < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%
-# **A parameter in two optimizers.** Each moves it, with the same gradient, and each clears it for the other:
-
-w = torch.tensor(1.0, requires_grad=True)
-first, second = SGD([w], lr=0.1), SGD([w], lr=0.1)
-(4 * w).backward()
-first.step()
-second.step()
-print(f"both step: w = {w.item():.1f}")
-first.zero_grad()
-second.step()
-print(f"first clears, second steps: w = {w.item():.1f}")
+# **A step between forward and backward.** The graph keeps some parameters for backward, and ``step`` overwrites them. Backward
+# :ref:`notices <sphx_glr_gallery_errors_modified_in_place.py>`:
 
 # sphinx_gallery_start_ignore
-assert abs(w.item() - 0.2) < 1e-6
+_message = ""
+try:
+    # sphinx_gallery_end_ignore
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    optimizer = SGD(model.parameters(), lr=0.1)
+    first = nn.functional.mse_loss(model(x), target)
+    second = model(x).abs().mean()
+
+    first.backward()
+    optimizer.step()
+    second.backward()
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    _message = str(error)
+    print("RuntimeError: ..." + _message.split("operation:")[1].split(". Hint")[0])
+assert "is at version 2; expected version 1" in _message
+optimizer.zero_grad()
+model(x).abs().mean().backward()  # computed after the step
 # sphinx_gallery_end_ignore
+
+# %%
+# Compute the second loss after the step.
 
 # %%
 # Exercise
