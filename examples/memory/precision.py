@@ -80,7 +80,7 @@ assert _gradient.dtype == torch.float32
 # How many bytes does the graph save for backward, without weights and batch? Four blocks of ``Linear`` and ``GELU`` are trained
 # in float32, under autocast, and with everything in bfloat16, the weights too.
 #
-# .. how-measured:: The hook ``note`` adds up the bytes. The error is the distance to the gradient in float32.
+# .. how-measured:: The hook note adds up the bytes. The error is the distance to the gradient in float32.
 
 import pandas as pd
 from torch.autograd.graph import saved_tensors_hooks
