@@ -389,7 +389,8 @@ assert not right_goal.requires_grad
 # 9. Two optimizers share their state
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # You train two copies of a model, and pass the state of the first optimizer to the second. ``load_state_dict`` does not copy
-# tensors that already fit, so both optimizers write to the same momentum. The same step gives different weights:
+# tensors that already fit, so both optimizers write to the same momentum, and the same step gives different weights. Pass a
+# ``copy.deepcopy`` of the state:
 
 
 def step(optimizer, weight):
@@ -445,8 +446,6 @@ for _dtype, _shared in ((torch.float32, True), (torch.float64, False)):
 # sphinx_gallery_end_ignore
 
 # %%
-# A state that you save to a file and load again is a copy.
-#
 # 10. A Jacobian in inference mode
 # ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 # ``torch.autograd.functional`` needs a graph, and :ref:`inference mode <sphx_glr_gallery_modes_grad_modes.py>` records none, so
