@@ -15,23 +15,22 @@ NaN gradients: log(softmax(x)), a fully masked row, acos
 
 .. in-short::
 
-   The log of a softmax has a NaN gradient where a probability is tiny, and the softmax of a fully masked row (all scores are
-   ``-inf``) is NaN. Call the function that does the whole step:
+   The log of a softmax has a NaN gradient where a probability is tiny. The softmax of a fully masked row (all scores are
+   ``-inf``) is NaN, and it is too late to leave that row out of the loss. Call the function that does the whole step:
 
    .. code-block:: python
 
       loss = F.cross_entropy(scores, labels)  # not softmax, log, nll_loss
       out = F.scaled_dot_product_attention(q, k, v, attn_mask=keep)  # True: look here
 
-   Leaving the NaN row out of the loss is too late, because backward multiplies that row's gradient of 0 by NaN, and weights
-   that it shares with good rows get NaN. If a score is NaN or ``inf`` already, look for its cause instead.
+   If a score is NaN or ``inf`` already, look for its cause instead.
 """
 
 # %%
 # The loss is right, and the gradient is NaN
 # ------------------------------------------
-# A classifier is sure of a wrong class: its scores are 95 apart. With the log of the softmax, the loss is right, and the
-# gradient is NaN:
+# A classifier is sure of a wrong class: for one sample its scores are 95 and 0, and the second class is right. With softmax and
+# log, the loss is right, but its gradient has a NaN, so one ``optimizer.step()`` ruins the model:
 
 import pandas as pd
 import torch
@@ -51,6 +50,7 @@ assert abs(by_hand.item() - 95) < 0.01 and abs(made_for_it.item() - 95) < 0.01
 assert gradient.tolist() == [[1, -1]]
 (_gradient,) = torch.autograd.grad(F.nll_loss(scores.softmax(1).log(), label), scores)
 assert _gradient[0, 0].isinf() and _gradient[0, 1].isnan()
+assert (0 * torch.tensor([torch.nan, torch.inf])).isnan().all()
 for _start in (torch.nan, torch.inf):  # what was NaN or infinite before
     _bad = torch.tensor([[_start, 0.0]])
     assert F.cross_entropy(_bad, label).isnan()
@@ -148,35 +148,70 @@ assert _exps.exp().sum().log().isinf() and abs(_exps.logsumexp(1).item() - 95) <
 # sphinx_gallery_end_ignore
 
 # %%
-# The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, and from a distance of
-# 89 this is more than the largest ``float32``. The slope becomes infinite, and the backward of softmax turns it into NaN. In
-# ``float16`` this begins above 11. From 104, ``p`` itself is 0 in ``float32``, and the loss is infinite.
+# The probability :math:`p` of the label is about :math:`e^{-95}`. The slope of its log is :math:`1/p`, which is too large for
+# ``float32`` from a distance of 89 on, and for ``float16`` above 11. So it becomes infinite, and the backward of softmax
+# turns it into NaN. ``log_softmax`` computes neither ``p`` nor ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``.
 #
-# ``log_softmax`` works without ``p`` and ``1/p``: on paper it is ``x - x.logsumexp(1, keepdim=True)``. With ``1e-8`` added, all
-# is finite in ``float32``, but the samples that are most wrong silently get a gradient near 0. In ``float16``, ``1e-8`` is 0.
+# **A factor of 0 does not remove NaN or inf from backward, because 0 * nan and 0 * inf are NaN. So do not let them arise.**
+#
+# With ``1e-8`` added, all is finite in ``float32``, but the samples that are most wrong silently get a gradient near 0. In
+# ``float16``, ``1e-8`` is 0.
 
 # %%
 # A fully masked row: which gradients are NaN
 # -------------------------------------------
-# Padding on the left and a causal mask leave nothing to the first two rows of this attention: they are *dead* (more such masks:
-# `pytorch#41508 <https://github.com/pytorch/pytorch/issues/41508>`__). The loss uses the last two rows:
+# A batch is padded on the left, and a causal mask hides what comes later. So the first two rows of this attention may look at
+# nothing. We call such rows *dead* (more masks that make them: `pytorch#41508
+# <https://github.com/pytorch/pytorch/issues/41508>`__). The loss leaves them out:
 
 torch.manual_seed(0)
-x = torch.randn(4, 8)
+x = torch.randn(4, 8)  # four words, of which two are padding
 padding = torch.tensor([True, True, False, False])
-keep = torch.ones(4, 4).tril().bool() & ~padding
-dead = ~keep.any(-1, keepdim=True)  # rows that may look at nothing
+keep = torch.ones(4, 4).tril().bool() & ~padding  # True: look here
+mask = torch.zeros(4, 4).masked_fill(~keep, -torch.inf)
+
+q, k, v = (nn.Linear(8, 8) for _ in range(3))
+weights = (q(x) @ k(x).T / 8**0.5 + mask).softmax(-1)
+out = weights @ v(x)
+loss = out[~padding].square().mean()
+loss.backward()
+
 print(keep.int())
+print("dead row:", weights[0].tolist(), f"  loss: {loss.item():.3f}")
+print("NaN in W_q.grad:", q.weight.grad.isnan().any().item())
+print("NaN in W_v.grad:", v.weight.grad.isnan().any().item())
 
 # sphinx_gallery_start_ignore
-assert dead.flatten().tolist() == [True, True, False, False]
+assert weights[:2].isnan().all() and loss.isfinite()
+assert all(layer.weight.grad.isnan().all() for layer in (q, k, v))
+for _select in (
+    lambda out: torch.where(padding[:, None], 0.0, out),
+    lambda out: out.masked_fill(padding[:, None], 0.0),
+    lambda out: out.nan_to_num(),
+    lambda out: out[torch.tensor([2, 3])],
+):
+    _out = (q(x) @ k(x).T / 8**0.5 + mask).softmax(-1) @ v(x)
+    _loss = _select(_out).square().sum()
+    assert torch.allclose(_loss, 16 * loss)
+    for _slope in torch.autograd.grad(_loss, [q.weight, v.weight]):
+        assert _slope.isnan().all()
+_out = (q(x[2:]) @ k(x).T / 8**0.5 + mask[2:]).softmax(-1) @ v(x)  # left out before
+assert torch.allclose(_out.square().mean(), loss)
+for _slope in torch.autograd.grad(_out.square().mean(), [q.weight, v.weight]):
+    assert _slope.isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
-# Ways to turn scores into weights:
+# The loss is fine. But backward starts with a gradient of 0 for each dead row, and multiplies it by the row's NaN weights. All
+# rows share ``W_q``, ``W_k`` and ``W_v``, so these get NaN. ``torch.where`` or ``nan_to_num`` on ``out`` is too late. Six ways
+# by hand:
 
-mask = torch.zeros(4, 4).masked_fill(~keep, -torch.inf)
-lowest = torch.finfo(x.dtype).min
+dead = ~keep.any(-1, keepdim=True)
+
+
+def lowest(s):
+    return torch.finfo(s.dtype).min
+
 
 ways = {
     "s + mask": lambda s: (s + mask).softmax(-1),
@@ -185,7 +220,7 @@ ways = {
     "masked_fill(-inf), nan_to_num": lambda s: (
         s.masked_fill(~keep, -torch.inf).softmax(-1).nan_to_num()
     ),
-    "masked_fill(lowest)": lambda s: s.masked_fill(~keep, lowest).softmax(-1),
+    "masked_fill(lowest)": lambda s: s.masked_fill(~keep, lowest(s)).softmax(-1),
     "dead rows open, then 0": lambda s: (
         s.masked_fill(~(keep | dead), -torch.inf).softmax(-1).masked_fill(dead, 0.0)
     ),
@@ -193,9 +228,8 @@ ways = {
 
 # %%
 # .. how-measured:: This code runs each way, then two functions of PyTorch, and looks for NaN in the first row of the output and
-#    in the gradients of the weights that make queries, keys and values.
+#    in the gradients of the weights that make queries and values.
 
-q, k, v = (nn.Linear(8, 8) for _ in range(3))
 shared = [q.weight, k.weight, v.weight]
 
 
@@ -203,7 +237,7 @@ def found(out, parameters):
     gradients = torch.autograd.grad(out[~padding].square().mean(), parameters)
     gradients = gradients if len(gradients) == 3 else gradients[0].chunk(3)
     first = "NaN" if out[0].isnan().any() else "a mean" if out[0].any() else "0"
-    return [first, *("NaN" if g.isnan().any() else "fine" for g in gradients)]
+    return [first, *("NaN" if g.isnan().any() else "fine" for g in gradients[::2])]
 
 
 def by_hand(way):
@@ -223,26 +257,27 @@ for name, not_these, options in (
     out = layer(x, x, x, attn_mask=not_these, **options)[0]
     rows[name] = found(out, [layer.in_proj_weight])
 
-columns = ["row 0 of the output", "W_q.grad", "W_k.grad", "W_v.grad"]
+columns = ["a dead row of the output", "W_q.grad", "W_v.grad"]
 table = pd.DataFrame(rows, index=columns).T
 
 # %%
-# The loss leaves the dead rows out. But the weights that they share with the good rows get NaN (on a CPU):
+# The result of each, and of two functions of PyTorch (on a CPU). ``W_k`` is like ``W_q``:
 
 # sphinx_gallery_start_ignore
 
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 _n, _f = "NaN", "fine"
-assert rows["s + mask"] == [_n, _n, _n, _n]
-assert rows["s + mask, nan_to_num"] == ["0", _n, _n, _f]
-assert rows["masked_fill(-inf)"] == [_n, _f, _f, _n]
-assert rows["masked_fill(-inf), nan_to_num"] == ["0", _f, _f, _f]
-assert rows["masked_fill(lowest)"] == ["a mean", _f, _f, _f]
-assert rows["dead rows open, then 0"] == ["0", _f, _f, _f]
-assert rows["scaled_dot_product_attention"] == ["0", _f, _f, _f]
-assert rows["MultiheadAttention"] == [_n, _n, _n, _n] or TORCH > (2, 13)
-assert rows["same, need_weights=False"][1:] == [_f, _f, _f]
-assert rows["same, dead rows open"][1:] == [_f, _f, _f]
+assert rows["s + mask"] == [_n, _n, _n]
+assert dead.flatten().tolist() == [True, True, False, False]
+assert rows["s + mask, nan_to_num"] == ["0", _n, _f]
+assert rows["masked_fill(-inf)"] == [_n, _f, _n]
+assert rows["masked_fill(-inf), nan_to_num"] == ["0", _f, _f]
+assert rows["masked_fill(lowest)"] == ["a mean", _f, _f]
+assert rows["dead rows open, then 0"] == ["0", _f, _f]
+assert rows["scaled_dot_product_attention"] == ["0", _f, _f]
+assert rows["MultiheadAttention"] == [_n, _n, _n] or TORCH > (2, 13)
+assert rows["same, need_weights=False"][1:] == [_f, _f]
+assert rows["same, dead rows open"][1:] == [_f, _f]
 assert torch.allclose(by_hand(ways["masked_fill(lowest)"])[:2], v(x).mean(0), atol=1e-6)
 _good = by_hand(ways["dead rows open, then 0"])
 _grads = torch.autograd.grad(_good[~padding].square().mean(), shared)
@@ -254,6 +289,7 @@ for _name in (*ways, "sdpa", "sdpa float"):  # the good rows, and their gradient
         _out = F.scaled_dot_product_attention(q(x), k(x), v(x), attn_mask=_which)
     assert torch.allclose(_out[2:], _good[2:], atol=1e-6)
     _these = torch.autograd.grad(_out[~padding].square().mean(), shared)
+    assert _these[0].isnan().any() == _these[1].isnan().any()  # W_q and W_k
     for _one, _right in zip(_these, _grads, strict=True):
         assert _one.isnan().all() or torch.allclose(_one, _right, atol=1e-6)
 _opened = layer(x, x, x, attn_mask=~keep & ~dead)[0]
@@ -272,23 +308,17 @@ for _chance in (0.0, 0.2, 0.5, 1.0):  # other masks, with all rows or none dead
     keep, dead = _keep, _dead
 # nan_to_num on the output, and a product with the mask
 for _fill, _after, _found in (
-    (-torch.inf, lambda w: (w @ v(x)).nan_to_num(), ["0", _f, _f, _n]),
-    (-torch.inf, lambda w: (w * keep) @ v(x), [_n, _f, _f, _n]),
-    (lowest, lambda w: (w * keep) @ v(x), ["0", _f, _f, _f]),
+    (-torch.inf, lambda w: (w @ v(x)).nan_to_num(), ["0", _f, _n]),
+    (-torch.inf, lambda w: (w * keep) @ v(x), [_n, _f, _n]),
+    (lowest(x), lambda w: (w * keep) @ v(x), ["0", _f, _f]),
 ):
     _scores = q(x) @ k(x).T / 8**0.5
     _late = _after(_scores.masked_fill(~keep, _fill).softmax(-1))
     assert torch.allclose(_late[2:], _good[2:], atol=1e-6)
     assert found(_late, shared) == _found
-_raised = []
-for _type in (torch.float16, torch.bfloat16):  # a value for another dtype does not fit
-    try:
-        ways["masked_fill(lowest)"](torch.randn(4, 4, dtype=_type))
-    except RuntimeError as _error:
-        _raised.append("without overflow" in str(_error))
-    _low = torch.randn(4, 4, dtype=_type).masked_fill(~keep, torch.finfo(_type).min)
-    assert (_low.softmax(-1)[:2] == 0.25).all()
-assert _raised == [True, True]
+for _type in (torch.float16, torch.bfloat16):
+    _low = ways["masked_fill(lowest)"](torch.randn(4, 4, dtype=_type))
+    assert (_low[:2] == 0.25).all()
 # a batch: one mask for each sample
 _padding = torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
 _keep = torch.ones(4, 4).tril().bool() & ~_padding[:, None]
@@ -309,23 +339,109 @@ assert _out[:, :2].isfinite().all() and (_out[:, 2].isnan().all() or TORCH > (2,
 table.rename_axis(columns="way")
 
 # %%
-# - ``masked_fill(-inf)`` sends a gradient of 0 to the entries that it filled, so the NaN of the softmax ends there. But an
-#   added mask passes it on, to the queries and the keys.
-# - ``nan_to_num`` on the *weights* keeps ``W_v`` clean. On the *output* it comes too late for ``W_v``.
+# - "Dead rows open" is our choice: no row is all ``-inf``, because the dead ones may look at everything. Their weights become 0
+#   after the softmax.
+# - ``masked_fill(-inf)`` keeps ``W_q`` clean, because its backward sends 0 to what it filled. An added mask passes the NaN on.
+# - ``nan_to_num`` on the *weights* keeps ``W_v`` clean.
 # - With ``lowest``, a dead row takes the mean of all values, padding included. Multiply the weights by ``keep`` if you use it.
-#   For ``float16`` scores, the lowest ``float32`` raises an error.
-# - "Dead rows open" lets these rows look at everything, so that no row is all ``-inf``, and sets their weights to 0 after the
-#   softmax. In ``nn.MultiheadAttention``, open them with ``attn_mask=~keep & ~dead``, and ignore their output. If each sample
-#   has its own ``keep``, pass ``(~keep & ~dead).repeat_interleave(num_heads, 0)``. If you pass ``key_padding_mask`` too, a
-#   sample that is all padding is NaN again.
 #
-# ``nn.MultiheadAttention`` returns its weights by default. For that it calls a plain softmax in PyTorch 2.13. In its boolean
-# mask, ``True`` means *do not look here*. For ``scaled_dot_product_attention``, ``True`` means *look here*.
+# ``nn.MultiheadAttention`` returns its weights by default, for which PyTorch 2.13 calls a plain softmax. Open dead rows with
+# ``attn_mask=~keep & ~dead``, and ignore their output. If each sample has its own ``keep``, pass
+# ``(~keep & ~dead).repeat_interleave(num_heads, 0)``, without ``key_padding_mask``. In its boolean mask, ``True`` means *do not
+# look here*. For ``scaled_dot_product_attention``, ``True`` means *look here*.
+
+# %%
+# What people get wrong
+# ---------------------
+# **Training is fine, and evaluation is NaN.** Training of a ``TransformerEncoderLayer`` is clean, because it asks for no
+# weights of its attention. But in evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
+
+layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
+train = layer(x[None], src_mask=~keep)
+layer.eval()
+with torch.no_grad():
+    fast = layer(x[None], src_mask=~keep)
+    torch.backends.mha.set_fastpath_enabled(False)
+    slow = layer(x[None], src_mask=~keep)
+    torch.backends.mha.set_fastpath_enabled(True)
+
+for name, out in (("train", train), ("eval", fast), ("no fast path", slow)):
+    print(f"{name:<13} NaN: {out.isnan().any().item()}")
+
+# sphinx_gallery_start_ignore
+assert train.isfinite().all() and slow.isfinite().all()
+assert fast[0, :2].isnan().all() or TORCH > (2, 13)
+assert torch.allclose(fast[0, 2:], slow[0, 2:], atol=1e-5)
+train.sum().backward()
+assert all(p.grad.isfinite().all() for p in layer.parameters())
+with torch.no_grad():
+    assert layer(x[None], src_mask=~keep & ~dead).isfinite().all()
+_alone = nn.MultiheadAttention(8, 2, batch_first=True)
+_x = x[None]
+_options = {"attn_mask": ~keep, "need_weights": False}
+assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+_alone.eval()
+with torch.no_grad():
+    _fast = _alone(_x, _x, _x, **_options)[0]
+    _options["attn_mask"] = ~keep & ~dead
+    assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
+assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
+# sphinx_gallery_end_ignore
+
+# %%
+# Self-attention by ``nn.MultiheadAttention(…, batch_first=True)`` with ``need_weights=False`` does the same. Switch the fast
+# path off, or open the dead rows.
+
+# %%
+# **The wrong input for nll_loss.** ``nll_loss`` only picks the number of the label and changes its sign.
+#
+# .. how-measured:: Six combinations for scores of 5 and 0, where the second class is right.
+
+scores = torch.tensor([[5.0, 0.0]], requires_grad=True)
+log_probs, probs = scores.log_softmax(1), scores.softmax(1)
+losses = {
+    "cross_entropy(scores)": F.cross_entropy(scores, label),
+    "nll_loss(log_softmax)": F.nll_loss(log_probs, label),
+    "cross_entropy(log_softmax)": F.cross_entropy(log_probs, label),
+    "nll_loss(softmax)": F.nll_loss(probs, label),
+    "nll_loss(scores)": F.nll_loss(scores, label),
+    "cross_entropy(softmax)": F.cross_entropy(probs, label),
+}
+rows = {}
+for name, loss in losses.items():
+    (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
+    values = (loss.item(), *gradient[0].tolist())
+    rows[name] = [f"{value + 0.0:.3f}" for value in values]
+
+# %%
+# The first three are the same. The others raise nothing:
+
+# sphinx_gallery_start_ignore
+assert list(rows.values()) == [
+    *[["5.007", "0.993", "-0.993"]] * 3,
+    ["-0.007", "0.007", "-0.007"],
+    ["0.000", "0.000", "-1.000"],
+    ["1.303", "0.010", "-0.010"],
+]
+for _seed in range(20):
+    torch.manual_seed(_seed)
+    _s = (9 * torch.randn(6, 4)).requires_grad_()
+    _y = torch.randint(4, (6,))
+    assert -1 <= F.nll_loss(_s.softmax(1), _y) <= 0
+    _slope = torch.autograd.grad(F.nll_loss(_s, _y, reduction="sum"), _s)[0]
+    assert torch.equal(_slope, -F.one_hot(_y, 4).float())
+# sphinx_gallery_end_ignore
+pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
+
+# %%
+# With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient. With
+# scores, the loss can fall without end. The last line is one of the :ref:`silent mistakes
+# <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 
 # %%
 # acos: the angle between two vectors
 # -----------------------------------
-# The slope of ``acos`` at 1 and -1 is infinite (`asked here
+# The slope of ``acos`` at 1 and -1 is infinite (`a question about it
 # <https://discuss.pytorch.org/t/nan-gradient-for-torch-cos-torch-acos/9617>`__). For small angles, rounding can make the cosine
 # 1, or more than 1, where ``acos`` is NaN.
 
@@ -434,8 +550,7 @@ pd.DataFrame(cells).rename_axis(columns="angle")
 # ``clamp`` replaces NaN by a gradient of 0: two vectors at an angle of less than 0.0014, or almost opposite, get no gradient.
 # In ``float16`` and ``bfloat16``, ``1 - 1e-6`` is 1, so it is no cure there.
 #
-# ``with_atan2`` is right in each row. (The angle has no derivative at 0; 0 is one choice.) For a vector of zeros the gradient
-# is about ``1e12``, and NaN in ``float16``.
+# ``with_atan2`` is right in each row. For a vector of zeros its gradient is about ``1e12``, and NaN in ``float16``.
 
 # %%
 # LayerNorm of a constant row
@@ -476,134 +591,6 @@ assert 0.8 < max(_third(_row).abs().max() for _row in _equal) < 1.1
 # ``F.layer_norm`` divides by :math:`\sqrt{10^{-5}}`, so it multiplies small differences by 316. The third line divides by
 # ``eps`` itself, so a rounding error of the mean can make its value 0.9 instead of 0. In the last, the root has an infinite
 # slope.
-
-# %%
-# What people get wrong
-# ---------------------
-# **Leaving the bad row out of the loss.** The loss is finite, but backward starts with a gradient of 0 for the row that is left
-# out, and multiplies it by the NaN weights:
-
-s = torch.zeros(2, 2, requires_grad=True)
-values = torch.ones(2, 1, requires_grad=True)
-added = torch.tensor([[-torch.inf, -torch.inf], [0.0, 0.0]])
-out = (s + added).softmax(1) @ values
-loss = out[1].sum()  # the good row
-loss.backward()
-
-# graph: loss -- A gradient of 0 meets NaN weights in Mm (for values) and in Softmax (for s)
-
-print("loss:", loss.item())
-print("s.grad:", s.grad.tolist(), "  values.grad:", values.grad.flatten().tolist())
-print("masked by a product:", (out.flatten() * torch.tensor([0.0, 1.0])).sum().item())
-
-# sphinx_gallery_start_ignore
-assert loss == 1 and values.grad.isnan().all()
-assert s.grad[0].isnan().all() and not s.grad[1].any()
-assert (out.flatten() * torch.tensor([0.0, 1.0])).sum().isnan()
-for _select in (
-    lambda out: torch.where(torch.tensor([[False], [True]]), out, 0.0),
-    lambda out: out.masked_fill(torch.tensor([[True], [False]]), 0.0),
-    lambda out: out.nan_to_num(),
-    lambda out: out[torch.tensor([1])],
-    lambda out: out.nansum(),
-):
-    _loss = _select((s + added).softmax(1) @ values).sum()
-    assert _loss == 1
-    _slopes = torch.autograd.grad(_loss, (s, values))
-    assert _slopes[0][0].isnan().all() and _slopes[1].isnan().all()
-_early = ((s + added)[1:].softmax(1) @ values).sum()  # left out before the softmax
-_slopes = torch.autograd.grad(_early, (s, values))
-assert not _slopes[0].any() and torch.equal(_slopes[1], torch.full((2, 1), 0.5))
-# sphinx_gallery_end_ignore
-
-# %%
-# ``torch.where`` and ``nan_to_num`` on ``out`` give the same NaN. So leave the row out *before* the softmax.
-
-# %%
-# **Training is fine, and evaluation is NaN.** Training of a ``TransformerEncoderLayer`` is clean, because it asks for no
-# weights of its attention. But in evaluation without gradients it takes the fast path, which returns NaN in PyTorch 2.13:
-
-layer = nn.TransformerEncoderLayer(8, 2, batch_first=True)
-train = layer(x[None], src_mask=~keep)
-layer.eval()
-with torch.no_grad():
-    fast = layer(x[None], src_mask=~keep)
-    torch.backends.mha.set_fastpath_enabled(False)
-    slow = layer(x[None], src_mask=~keep)
-    torch.backends.mha.set_fastpath_enabled(True)
-
-for name, out in (("train", train), ("eval", fast), ("no fast path", slow)):
-    print(f"{name:<13} NaN: {out.isnan().any().item()}")
-
-# sphinx_gallery_start_ignore
-assert train.isfinite().all() and slow.isfinite().all()
-assert fast[0, :2].isnan().all() or TORCH > (2, 13)
-assert torch.allclose(fast[0, 2:], slow[0, 2:], atol=1e-5)
-train.sum().backward()
-assert all(p.grad.isfinite().all() for p in layer.parameters())
-with torch.no_grad():
-    assert layer(x[None], src_mask=~keep & ~dead).isfinite().all()
-_alone = nn.MultiheadAttention(8, 2, batch_first=True)
-_x = x[None]
-_options = {"attn_mask": ~keep, "need_weights": False}
-assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
-_alone.eval()
-with torch.no_grad():
-    _fast = _alone(_x, _x, _x, **_options)[0]
-    _options["attn_mask"] = ~keep & ~dead
-    assert _alone(_x, _x, _x, **_options)[0].isfinite().all()
-assert _fast[0, :2].isnan().all() or TORCH > (2, 13)
-# sphinx_gallery_end_ignore
-
-# %%
-# Self-attention by ``nn.MultiheadAttention(…, batch_first=True)`` with ``need_weights=False`` does the same. Switch the fast
-# path off, or open the dead rows.
-
-# %%
-# **The wrong input for nll_loss.** ``nll_loss`` only picks the number of the label and changes its sign.
-#
-# .. how-measured:: Six combinations for scores of 5 and 0, where the second class is right.
-
-scores = torch.tensor([[5.0, 0.0]], requires_grad=True)
-log_probs, probs = scores.log_softmax(1), scores.softmax(1)
-losses = {
-    "cross_entropy(scores)": F.cross_entropy(scores, label),
-    "nll_loss(log_softmax)": F.nll_loss(log_probs, label),
-    "cross_entropy(log_softmax)": F.cross_entropy(log_probs, label),
-    "nll_loss(softmax)": F.nll_loss(probs, label),
-    "nll_loss(scores)": F.nll_loss(scores, label),
-    "cross_entropy(softmax)": F.cross_entropy(probs, label),
-}
-rows = {}
-for name, loss in losses.items():
-    (gradient,) = torch.autograd.grad(loss, scores, retain_graph=True)
-    values = (loss.item(), *gradient[0].tolist())
-    rows[name] = [f"{value + 0.0:.3f}" for value in values]
-
-# %%
-# The first three are the same. The others raise nothing:
-
-# sphinx_gallery_start_ignore
-assert list(rows.values()) == [
-    *[["5.007", "0.993", "-0.993"]] * 3,
-    ["-0.007", "0.007", "-0.007"],
-    ["0.000", "0.000", "-1.000"],
-    ["1.303", "0.010", "-0.010"],
-]
-for _seed in range(20):
-    torch.manual_seed(_seed)
-    _s = (9 * torch.randn(6, 4)).requires_grad_()
-    _y = torch.randint(4, (6,))
-    assert -1 <= F.nll_loss(_s.softmax(1), _y) <= 0
-    _slope = torch.autograd.grad(F.nll_loss(_s, _y, reduction="sum"), _s)[0]
-    assert torch.equal(_slope, -F.one_hot(_y, 4).float())
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows, index=["loss", "gradient, score 0", "gradient, score 1"]).T
-
-# %%
-# With probabilities, the mean of ``nll_loss`` is between -1 and 0, and a badly wrong sample has almost no gradient. With
-# scores, the loss can fall without end. The last line is one of the :ref:`silent mistakes
-# <sphx_glr_gallery_debugging_silent_mistakes.py>`.
 
 # %%
 # Exercise

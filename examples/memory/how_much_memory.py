@@ -9,23 +9,26 @@ How much memory does training my model take?
 
 .. in-short::
 
-   With AdamW, training takes 16 bytes for each parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state. It
-   is 8 if all of it is bfloat16, and little more than 2 with LoRA on frozen bfloat16 weights. What the layers keep for backward
-   comes on top and grows with the batch: for each token 16 vectors of the model's width in each layer, and 3 of the
-   vocabulary's size at the end. ``training_memory(layers=32, width=4096)`` adds it up.
+   With AdamW, training takes 16 bytes for each parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
+   ``step()`` takes 4 more for a moment, unless you write ``AdamW(…, fused=True)``. So, for few tokens, a model of 7B needs 125
+   GiB, or 101. It needs half if all of it is bfloat16, and 14 GiB with LoRA on frozen bfloat16 weights. What the layers keep
+   for backward grows with the batch: add it up with ``training_memory(layers=32, width=4096)``.
 """
 
 # %%
 # Will it fit?
 # ------------
 # You are about to rent a GPU, or a run ended with *CUDA out of memory*. Calculate before you change anything. The fields begin
-# with the sizes of GPT-2, and the parts are in GiB:
+# with the sizes of GPT-2, and the results are in GiB:
 #
 # .. calculator:: training_memory
 #
-# The model is a GPT on one GPU. Each layer has attention and an MLP of four times the width, with GELU, without biases and
-# dropout. Attention does not keep its matrix: ``scaled_dot_product_attention``. The head is *tied* if its weights are those of
-# the embedding. A card of 24 GB has about 24 GiB, of which CUDA takes half a GiB for itself.
+# - *head*: it is *tied* if its weights are those of the embedding.
+# - *LoRA* freezes all weights and trains two small matrices beside each matrix of a layer.
+# - With *checkpointing*, a layer keeps only its input, and computes the rest again in backward.
+#
+# The model is a GPT on one GPU. Each layer has ``scaled_dot_product_attention`` and an MLP of four times the width with GELU,
+# without biases and dropout. A card of 24 GB has about 24 GiB, of which CUDA takes half a GiB for itself.
 #
 # The function behind the form
 # ----------------------------
@@ -37,15 +40,16 @@ DTYPES = {
     "autocast to bfloat16": {"weight": 4, "copy": 2, "kept": 2},
     "bfloat16": {"weight": 2, "copy": 0, "kept": 2},
 }
-# numbers for each trained weight: kept, and needed for a moment in step()
+# numbers for each trained weight: kept, and for a moment in step()
 OPTIMIZERS = {
     "AdamW": {"state": 2, "step": 1},
+    "AdamW(fused=True)": {"state": 2, "step": 0},
     "SGD with momentum": {"state": 1, "step": 0},
     "SGD": {"state": 0, "step": 0},
 }
 
 # %%
-# Each line is a name and its formula, so the form above can do the same:
+# Each line is a name and its formula:
 
 
 def training_memory(
@@ -63,8 +67,8 @@ def training_memory(
     """Bytes of a training step by part, and at its peak."""
     size = DTYPES[dtype]["weight"]
     kept = DTYPES[dtype]["kept"]
-    full = {"all weights": 1, "LoRA of rank 16": 0}[trained]
-    again = {"none": 0, "each layer": 1}[checkpointing]
+    full = {"all weights": 1, "LoRA of rank 16": 0}[trained]  # not only adapters
+    again = {"none": 0, "each layer": 1}[checkpointing]  # computed twice
 
     in_layers = layers * (12 * width * width + 2 * width)
     embedding = vocabulary * width
@@ -76,7 +80,7 @@ def training_memory(
     state = gradients * OPTIMIZERS[optimizer]["state"]
 
     vector = batch * length * width  # one for each token
-    layer = vector * (14 * kept + 2 * size)
+    layer = vector * (14 * kept + 2 * size)  # 16 vectors, for backward
     activations = layers * (layer * (1 - again) + vector * size * again) + vector * kept
     logits = 3 * batch * length * vocabulary * size
 
@@ -101,8 +105,8 @@ def training_memory(
 # %%
 # Four sizes of model
 # -------------------
-# With the layers, width and vocabulary of GPT-2 (125M), Pythia (1B) and Llama 2 (7B, 70B), the peak in GiB for one sequence of
-# 2,048 tokens, with a checkpoint for each layer:
+# With the layers, width and vocabulary of GPT-2 (125M), Pythia (1B) and Llama 2 (7B, 70B), the peak for one sequence of 2,048
+# tokens, with a checkpoint for each layer:
 
 import pandas as pd
 
@@ -116,7 +120,7 @@ MODELS = {
 TRAININGS = {
     "float32": {},
     "autocast to bfloat16": {"dtype": "autocast to bfloat16"},
-    "float32, SGD with momentum": {"optimizer": "SGD with momentum"},
+    "float32, AdamW(fused=True)": {"optimizer": "AdamW(fused=True)"},
     "all of it bfloat16": {"dtype": "bfloat16"},
     "LoRA on bfloat16": {"dtype": "bfloat16", "trained": "LoRA of rank 16"},
 }
@@ -133,21 +137,20 @@ peaks = pd.DataFrame(
 peaks.round(1).rename_axis(columns="peak, GiB")
 
 # %%
-# Where no optimizer is named, it is AdamW. Llama 2 has wider MLPs than a GPT in its model of 70B, which the function does not
-# know: it counts 65 billion parameters.
+# Where no optimizer is named, it is AdamW. The 70B model of Llama 2 has wider MLPs than a GPT, so the function counts only 65
+# billion parameters.
 #
 # The idea: the peak is one of three moments
 # ------------------------------------------
-# A step has the most in use when backward begins, or in ``optimizer.step()``:
+# **A step has the most in use at one of three moments, and only what is in use at that moment makes the peak lower.**
 #
 # - *When backward begins*, everything that forward has kept is there, and three tensors of the logits' size: one that the loss
 #   has kept and two of its backward. There are no gradients yet, because ``zero_grad()`` removed those of the step before.
-# - *In step()*, the activations are gone, and each trained weight has its gradient. AdamW usually makes a temporary tensor for
-#   each weight, all at the same time.
-# - With checkpointing, one layer at a time computes again *during backward* what it had not kept.
+# - *While a layer is recomputed*, with checkpointing: most gradients can be there already, and what one layer keeps.
+# - *In step()*, the activations are gone, and each trained weight has its gradient. AdamW makes a temporary tensor for each
+#   weight, all at the same time. With ``fused=True`` it makes none.
 #
-# So the rule is: **the peak is the largest of these moments, and only what is in use then makes it lower.** The first grows
-# with the tokens, the second does not.
+# The first grows with the tokens, the last does not.
 #
 # .. how-measured:: The function draws the curves below.
 
@@ -195,6 +198,7 @@ assert [round(_one) for _one in (*_peaks[:6], _peaks[-1])] == [
 assert [round(_one) for _one in curves["each layer"]] == [62] * 8 + [66]
 _big = training_memory(**MODELS["70B"])
 assert round(_big["weights"] / 4e9) == 65
+assert [round(_one) for _one in peaks["7B"]] == [125, 125, 101, 62, 14]
 _flat = training_memory(**MODELS["7B"], batch=1, length=1, dtype="float32")
 assert (
     sum(_flat[_part] for _part in ("weights", "gradients", "optimizer state"))
@@ -206,8 +210,8 @@ assert (
 # What people get wrong
 # ---------------------
 # **Expecting half of everything from autocast.** Weights, gradients and the optimizer's state stay in float32, and forward adds
-# a copy of each weight in bfloat16. Only what the layers keep shrinks. So for a large model and few tokens the peak stays as it
-# is, as the table shows.
+# a copy of each weight in bfloat16. Only what the layers keep shrinks. So for a large model and few tokens the peak stays, as
+# the table shows.
 #
 # **Expecting small activations from LoRA.** It removes the gradients and the optimizer's state of the frozen weights. The
 # layers keep as much as before, because backward has to reach the adapters in each of them. So use checkpointing with it.
@@ -239,8 +243,8 @@ assert [round(_one) for _one in _found] == [62, 46, 16]
 # sphinx_gallery_end_ignore
 
 # %%
-# With checkpoints alone, the peak moves to ``step()``, which has no activations to lose. LoRA makes that moment small, but
-# keeps the activations. Only together they make both moments small.
+# With checkpoints alone, the peak moves to ``step()``, which has no activations. LoRA makes that moment small, but keeps the
+# activations. Together they make both small.
 #
 # How close the function is
 # -------------------------
@@ -366,8 +370,9 @@ def measure(
             if dtype == "bfloat16":
                 weight.data = weight.data.bfloat16()
         weights = [weight for weight in net.parameters() if weight.requires_grad]
-        if optimizer == "AdamW":
-            optimizer = torch.optim.AdamW(weights, foreach=True)
+        if optimizer.startswith("AdamW"):
+            kind = "fused" if "fused" in optimizer else "foreach"
+            optimizer = torch.optim.AdamW(weights, **{kind: True})
         else:
             momentum = 0.9 if "momentum" in optimizer else 0
             optimizer = torch.optim.SGD(weights, momentum=momentum, foreach=True)
@@ -415,6 +420,8 @@ _others = [  # sizes, other arguments, and how far apart the function may be
     ((6, 64, 700, 8, 128), TRAININGS["autocast to bfloat16"], 0.01),
     ((2, 512, 6000, 16, 128), _lora, 0.02),
     ((2, 512, 3000, 1, 16), {"optimizer": "SGD", "head": "untied"}, 0.03),  # in step()
+    ((3, 256, 5000, 4, 256), {"optimizer": "SGD with momentum"}, 0.002),
+    ((2, 512, 3000, 1, 16), {"optimizer": "AdamW(fused=True)"}, 0.15),  # tiny
     ((3, 256, 500, 8, 128), _again, 0.03),  # while a layer is recomputed
     ((6, 384, 65, 64, 256), {}, 0.05),  # characters: later in backward
     ((6, 384, 65, 64, 256), _lora | _again, 0.1),
