@@ -187,7 +187,7 @@ assert torch.allclose(_checkpointed, _weight.grad)
 # - If a library does not let you: ``model.enable_input_require_grads()`` of ``transformers``, or ``hidden.requires_grad_()``
 #   before the first block.
 # - ``True`` finds no tensors in a list or a dictionary, as argument or result. ``False`` does.
-# - **In functional_call, as in MAML,** a checkpoint inside the model recomputes with the module's own weights. The gradients
+# - **In functional_call, as in MAML,** a checkpoint inside the model recomputes with the module's own weights. Gradients
 #   are silently wrong. Put it outside, around a ``model`` without checkpoints:
 #   ``checkpoint(lambda p, x: functional_call(model, p, (x,)), weights, x, use_reentrant=False)``.
 #

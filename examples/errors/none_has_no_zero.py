@@ -100,9 +100,9 @@ for _in_place in (True, False):  # as in MAML: two steps, and the gradient by th
 # Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
 #
 # - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. In MAML,
-#   keep the result, and use ``torch.autograd.grad(loss, w, create_graph=True)`` instead of ``w.grad``. If it was computed when it
-#   was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()`` last. For
-#   an activation, call ``w.retain_grad()`` before ``backward()``.
+#   keep the result, and use ``torch.autograd.grad(loss, w, create_graph=True)`` instead of ``w.grad``. If it was computed when
+#   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()`` last.
+#   For an activation, call ``w.retain_grad()`` before ``backward()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
 #   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the

@@ -101,7 +101,7 @@ for _recorded in (True, False):
 #      - ``detach()``, as below
 #    * - ``layer.weight.requires_grad = False``
 #      - The weight is computed: see below. In MAML, leave it out of the inner update: freezing stops the outer gradient, too.
-#        With FSDP, set the flag before you wrap, and pass ``use_orig_params=True``.
+#        With FSDP, set the flag before wrapping, and pass ``use_orig_params=True``.
 #    * - ``target.requires_grad_(False)``, on a model
 #      - Put ``torch.no_grad()`` around the moving average that writes its weights.
 #    * - ``embedding.weight[:3].requires_grad = False``

@@ -227,7 +227,7 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest. If the derivative is really
+# If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest. If the derivative is
 # zero, as that of ``u_x`` for a linear ``u`` or the force on a lone atom, pass ``materialize_grads=True``.
 #
 # **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
