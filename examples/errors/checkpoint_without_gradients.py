@@ -11,7 +11,7 @@ None of the inputs have requires_grad=True. Gradients will be None
 
 .. in-short::
 
-   With ``use_reentrant=True``, a checkpoint looks at its arguments only, and not at the weights of the block. If no argument
+   With ``use_reentrant=True``, a checkpoint looks only at its arguments, not at the weights of the block. If no argument
    requires grad, the block is not trained. Use ``use_reentrant=False``.
 
    .. code-block:: diff
@@ -59,7 +59,7 @@ assert str(warned[0].message) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# The block gets no gradient, and the head does:
+# The block gets no gradient:
 
 print("block:", block[0].weight.grad)
 print("head: ", head.weight.grad.norm() > 0)
@@ -73,8 +73,7 @@ assert block[0].weight.grad is None and head.weight.grad.norm() > 0
 #
 # Why
 # ---
-# The reentrant checkpoint is a custom Function around the block. Autograd sees the inputs of this Function, and not the
-# weights inside of it. If no input requires grad, the output does not either:
+# The reentrant checkpoint is a custom Function around the block. Autograd sees its inputs, and not the weights inside:
 
 loss = head(hidden).sum()
 
@@ -87,7 +86,7 @@ assert not hidden.requires_grad
 # %%
 # The fix
 # -------
-# Pass ``use_reentrant=False``. It builds the usual graph, weights included:
+# ``use_reentrant=False`` builds the usual graph, weights included:
 
 hidden = embedding(torch.tensor([1, 2, 3]))
 hidden = checkpoint(block, hidden, use_reentrant=False)
@@ -145,6 +144,36 @@ with warnings.catch_warnings(record=True) as warned:
         except ValueError as error:
             _raised.append(str(error))
     assert len(_raised) == 1 and "Unexpected keyword arguments" in _raised[0]
+# a checkpoint inside of functional_call, and outside
+_weights = {n: 2 * p.detach() for n, p in block.named_parameters(prefix="block")}
+_weights = {n: p.requires_grad_() for n, p in _weights.items()}
+_row = torch.randn(3, 8)
+
+
+class _Inside(nn.Module):
+    def __init__(self, stored):
+        super().__init__()
+        self.block, self.stored = block, stored
+
+    def forward(self, x):
+        if self.stored:
+            return checkpoint(self.block, x, use_reentrant=False)
+        return self.block(x)
+
+
+def _slopes_of(run):
+    loss = run(_weights, _row).square().sum()
+    return torch.autograd.grad(loss, [*_weights.values()])
+
+
+def _with(stored):
+    return lambda p, x: torch.func.functional_call(_Inside(stored), p, (x,))
+
+
+_right = _slopes_of(_with(False))
+_around = functools.partial(checkpoint, _with(False), use_reentrant=False)
+assert all(map(torch.allclose, _slopes_of(_around), _right))
+assert not any(map(torch.allclose, _slopes_of(_with(True)), _right))
 # the argument requires grad
 _weight.grad = None
 _hidden = embedding(torch.tensor([1, 2, 3])).requires_grad_(True)
@@ -157,7 +186,10 @@ assert torch.allclose(_checkpointed, _weight.grad)
 #   ``gradient_checkpointing_kwargs={"use_reentrant": False}``. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
 # - If a library does not let you: ``model.enable_input_require_grads()`` of ``transformers``, or ``hidden.requires_grad_()``
 #   before the first block.
-# - The reentrant checkpoint finds no tensors in a list or a dictionary, as an argument or as the result. ``False`` does.
+# - ``True`` finds no tensors in a list or a dictionary, as argument or result. ``False`` does.
+# - **In functional_call, as in MAML,** a checkpoint inside the model recomputes with the module's own weights. Gradients
+#   are silently wrong. Put it outside, around a ``model`` without checkpoints:
+#   ``checkpoint(lambda p, x: functional_call(model, p, (x,)), weights, x, use_reentrant=False)``.
 #
 # Other messages of use_reentrant=True
 # ------------------------------------
@@ -233,7 +265,7 @@ for _reentrant in (True, False):  # a dictionary as the result
 # Call the tower without a checkpoint: under ``no_grad`` it saves nothing. To train what comes before it, write
 # ``vision.requires_grad_(False)`` instead of ``no_grad``.
 #
-# **torch.autograd.grad** by an input that requires grad, as in a gradient penalty, raises:
+# **torch.autograd.grad**, as in a gradient penalty, raises:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -289,6 +321,6 @@ assert "CheckpointFunction" in hidden.grad_fn.name()  # as with True
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_memory_checkpointing.py`: what a checkpoint saves, and what it costs.
-# - :ref:`sphx_glr_gallery_errors_checkpoint_metadata.py`: a message of ``use_reentrant=False``.
+# - :ref:`sphx_glr_gallery_errors_checkpoint_metadata.py`.
 # - :ref:`sphx_glr_gallery_errors_no_grad_fn.py`, for *element 0 of tensors*.
 # - In PyTorch's reference: `torch.utils.checkpoint <https://docs.pytorch.org/docs/stable/checkpoint.html>`__.

@@ -86,15 +86,40 @@ class _Built(nn.Module):
 
 
 assert not _copies(_Built(True)) and _copies(_Built(False))
+
+
+class _Graphs:  # a batch of them
+    def __init__(self):
+        self.x, self.edges = _w * 2, torch.ones(2)
+
+
+_data = _Graphs()
+assert not _copies(_data)
+for _cloned in (False, True):
+    _given, _twin = _data.x.detach().clone(), copy.copy(_data)
+    if _cloned:
+        _twin.x = _twin.x.clone()
+    _twin.x += 1
+    assert torch.equal(_given, _data.x) == _cloned
+    assert torch.autograd.grad(_twin.x.sum(), _w, retain_graph=True)[0].tolist() == [
+        2,
+        2,
+    ]
+for _recorded in (True, False):  # the keys of a prompt
+    with torch.set_grad_enabled(_recorded):
+        _cache = [(nn.Linear(3, 2)(torch.ones(1, 3)),) * 2]
+    assert _copies(_cache) != _recorded
 # sphinx_gallery_end_ignore
 
 # %%
-# *Graph leaves* are tensors without a ``grad_fn``. The message does not name the tensor. Look at when the copy fails:
+# *Graph leaves* are tensors without a ``grad_fn``. Look at when the copy fails:
 #
 # - **After the first batch:** ``forward`` or a hook keeps an output of a layer.
 # - **Before any batch,** often in ``AveragedModel`` or ``ModelEMA``: a weight was computed in ``__init__``, by
 #   ``nn.utils.weight_norm`` or by pruning. Or ``__init__`` runs a batch through the model: put ``torch.no_grad()`` around that.
 # - **In forward, under nn.DataParallel:** the weights of a replica are computed. Copy ``model.module`` outside of ``forward``.
+# - **In forward, of the batch,** as ``copy.deepcopy(data)``: take ``copy.copy(data)``, and clone what you change in place.
+# - **Of a KV cache:** put ``torch.no_grad()`` around the forward pass that fills it.
 #
 # Why
 # ---
@@ -112,7 +137,7 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks into modules, hooks and other objects, as well as lists, tuples and dictionaries:
+# This looks into modules, hooks, lists and dictionaries:
 
 
 import types
@@ -340,7 +365,7 @@ assert not _copies(scale.double())  # as .cuda() does, a new tensor from a param
 #
 # What not to do
 # --------------
-# **Take** ``copy.copy`` **instead.** It copies no tensor. The parameters of the "copy" are those of the model.
+# **Take** ``copy.copy`` **instead.** It copies no tensor.
 
 best = copy.copy(model)
 before = best.head.bias.item()
@@ -415,11 +440,10 @@ for leaf in (torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(2))):
 
 # %%
 # Neither copy has the hook.
-
-# %%
+#
 # Messages that are close to this one
 # -----------------------------------
-# A computed tensor cannot be sent to another process either:
+# A computed tensor cannot be sent to another process:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -436,7 +460,7 @@ assert len(raised) == 1 and raised[0].startswith(_words)
 # sphinx_gallery_end_ignore
 
 # %%
-# Send ``y.detach()``. A queue carries no graph.
+# Send ``y.detach()``.
 #
 # See also
 # --------

@@ -101,12 +101,12 @@ assert _doubles.double() is _doubles
 
 # %%
 # ``to(device)``, ``double()``, ``reshape()`` and ``clone()`` are operations like ``* 0.1``. ``to`` and ``double`` return the
-# tensor itself if there is nothing to convert. So ``torch.randn(3, requires_grad=True).to(device)`` gives a leaf if ``device``
-# is the CPU, and no leaf if it is a GPU.
+# tensor itself if there is nothing to convert. So ``torch.randn(3, requires_grad=True).to(device)`` gives a leaf only if
+# ``device`` is the CPU.
 #
 # The fix
 # -------
-# **If the tensor should be a leaf,** call ``requires_grad_()`` last: first values, dtype and device, then ``requires_grad_()``.
+# **If the tensor should be a leaf,** call ``requires_grad_()`` last, after values, dtype and device.
 # In a module, wrap last: ``nn.Parameter((torch.randn(3) * 0.1).to(device))``.
 
 weight = (torch.randn(3) * 0.1).requires_grad_()
@@ -135,6 +135,17 @@ print("weight.is_leaf:", weight.is_leaf, f"  loss: {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
 assert weight.is_leaf and weight.grad is not None and not _read(weight)[1]
+for _in_place in (True, False):  # a second loss, back through one step
+    _start = torch.tensor(2.0, requires_grad=True)
+    (_slope,) = torch.autograd.grad(_start**3, _start, create_graph=not _in_place)
+    if _in_place:
+        with torch.no_grad():
+            _start -= 0.01 * _slope
+    _fast = _start if _in_place else _start - 0.01 * _slope
+    (_meta,) = torch.autograd.grad(_fast.square(), _start)
+    assert torch.isclose(_fast, torch.tensor(1.88))
+    assert torch.isclose(_meta, torch.tensor(3.76 if _in_place else 3.76 * 0.88))
+    assert (_start == 2) != _in_place
 _stepped = weight - lr * weight.grad
 assert not _stepped.is_leaf and _read(_stepped.requires_grad_()) == (None, True)
 _clean = torch.rand(2, 3)
@@ -154,7 +165,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 # sphinx_gallery_end_ignore
 
 # %%
-# That writes into the old values. In an attack, where the clean image must stay, make a new leaf after each step:
+# In MAML, where a second loss goes back through the step, keep the result, and use
+# ``autograd.grad(loss, weight, create_graph=True)``. In an attack, where the clean image must stay, make a new leaf:
 # ``x = (x + eps * x.grad.sign()).detach().requires_grad_()``.
 #
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
@@ -162,8 +174,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 # **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``. For
 # ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
 #
-# **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. In a compiled model,
-# call it in ``forward``:
+# **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. A ReLU after it needs
+# ``inplace=False``. In a compiled model, call it in ``forward``:
 
 from torch import nn
 
@@ -176,6 +188,11 @@ print("hidden.grad:", hidden.grad)
 # sphinx_gallery_start_ignore
 assert torch.equal(hidden.grad, second.weight.detach()[0]) and not _read(hidden)[1]
 assert first.weight.grad is not None
+for _in_place in (True, False):
+    _hidden = torch.tensor([-1.0, 1.0], requires_grad=True) * 2
+    _hidden.retain_grad()
+    nn.ReLU(inplace=_in_place)(_hidden).sum().backward()
+    assert _hidden.grad.tolist() == ([1, 1] if _in_place else [0, 1])
 
 
 def _retained(inside):
@@ -258,8 +275,8 @@ assert _read(weight) == (None, True)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Detach in the middle of a model.** ``hidden.detach().requires_grad_()`` is a leaf and gets its gradient. But the graph ends
-# there, the layers before it learn nothing, and no message says so.
+# **Detach in the middle of a model.** ``hidden.detach().requires_grad_()`` is a leaf and gets its gradient. But the layers
+# before it learn nothing, and no message says so.
 
 first.zero_grad()
 hidden = torch.tanh(first(x)).detach().requires_grad_()

@@ -258,18 +258,36 @@ with warnings.catch_warnings():
         raised.append(str(error))
 assert raised == [message] * 3 and _Detect(2)(_scores).tolist() == [3, 2]
 assert not _Detect(2).state_dict()
+
+
+class _Selecting(nn.Module):  # as nms of SSD does
+    def forward(self, boxes, kept):
+        return torch.index_select(boxes, 0, kept, out=boxes.new())
+
+
+_boxes = torch.rand(3, 4, requires_grad=True) * 2
+for _recorded in (True, False):
+    _module = _Selecting()
+    if not _recorded:
+        _module.forward = torch.no_grad()(_module.forward)
+    try:
+        _chosen = _module(_boxes, torch.tensor([0, 2]))
+    except RuntimeError as error:
+        assert _recorded and "don't support automatic differentiation" in str(error)
+    else:
+        assert not _recorded and torch.equal(_chosen, _boxes[::2])
 # sphinx_gallery_end_ignore
 
 # %%
-# **A Function without backward**, such as ``Detect`` in SSD, becomes an ``nn.Module``: change the base class, and call
-# ``super().__init__()`` first.
+# **A Function without backward**, such as ``Detect`` in SSD, becomes an ``nn.Module``: change the base class, call
+# ``super().__init__()`` first, and put ``@torch.no_grad()`` on ``forward``, where calls with ``out=`` raise otherwise.
 #
 # What not to do
 # --------------
 # **Only add** ``@staticmethod``. Calling an object still raises the same message: ``ReverseBy()(x, 0.5)``.
 #
-# **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` belongs to the class and makes a new
-# node, so ``backward`` does not see what the constructor stored.
+# **Only replace the call**, and keep the object: ``OldReverse(0.5).apply(x)``. ``apply`` makes a new node, so ``backward`` does
+# not see what the constructor stored.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -295,8 +313,8 @@ assert raised == ["'OldReverseBackward' object has no attribute 'strength'"]
 # sphinx_gallery_end_ignore
 
 # %%
-# **Call** ``forward`` **yourself.** Then there is no node of your class. Autograd records the operations inside ``forward``,
-# and your ``backward`` does not run: the gradient is not reversed.
+# **Call** ``forward`` **yourself.** Autograd records the operations inside ``forward``, and your ``backward`` does not run: the
+# gradient is not reversed.
 
 x.grad = None
 y = OldReverse(0.5).forward(x)

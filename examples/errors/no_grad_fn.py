@@ -72,8 +72,8 @@ assert loss.grad_fn is None and not loss.requires_grad
 #      - recording is usually off: compute that loss below ``with torch.enable_grad():``. In a Function, start from
 #        ``x.detach().requires_grad_()``.
 #    * - ``loss.backward()``, after batches that worked
-#      - The loss is still the ``torch.tensor(0.0)`` that it began with, as in a batch without boxes: call ``backward()`` only
-#        ``if loss.requires_grad:`` (not with DDP).
+#      - The loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Skip the whole step, ``scaler.step``
+#        too: ``if not loss.requires_grad: continue`` (not DDP).
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #
@@ -93,7 +93,7 @@ assert scores.requires_grad and not choice.requires_grad and not loss.requires_g
 # sphinx_gallery_end_ignore
 
 # %%
-# Is ``scores`` already ``False``? Then print these lines where the forward pass runs. A frozen model has no ``True`` in the
+# Is ``scores`` already ``False``? Print these lines where the forward pass runs. A frozen model has no ``True`` in the
 # first. In ``no_grad`` and after ``set_grad_enabled(False)`` the second is ``False``. In ``inference_mode`` the third is
 # ``True``.
 
@@ -202,9 +202,29 @@ for _batch in (inputs, inputs[:0], inputs):
     _seen.append(_raises(lambda s=_sum: s.clone()) if not len(_batch) else None)
     if _sum.requires_grad:
         _sum.backward()
-    _sgd.step()
+        _sgd.step()
     assert torch.equal(_weight, model.weight) == (len(_batch) == 0)
 assert _seen == [None, True, None]
+for _whole in (False, True):  # without backward, the step of a scaler raises
+    _scaler, _said = torch.amp.GradScaler("cpu"), []
+    for _batch in (inputs, inputs[:0], inputs):
+        _sum, _before = torch.tensor(0.0), model.weight.detach().clone()
+        for _row in _batch:
+            _sum = _sum + model(_row).square().sum()
+        _sgd.zero_grad()
+        if _sum.requires_grad:
+            _scaler.scale(_sum).backward()
+        elif _whole:
+            continue
+        try:
+            _scaler.step(_sgd)
+            _scaler.update()
+        except AssertionError as error:
+            _said.append(str(error))
+            break
+        assert not torch.equal(_before, model.weight)
+    assert len(_said) == (not _whole)
+    assert _whole or _said[0].startswith("No inf checks were recorded")
 model.load_state_dict(_initial)
 model.zero_grad()
 with warnings.catch_warnings():

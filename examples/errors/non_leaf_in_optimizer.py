@@ -126,7 +126,8 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 
 # %%
 # **A network computes the start** of a latent or an embedding: ``w = mapping(z).detach().clone().requires_grad_()``, once
-# before the loop. A slice in the same way: ``torch.cat`` then puts it back in each step.
+# before the loop. That does not train ``mapping``: in meta-learning, use ``w = w - lr * g``, where ``g`` comes from
+# ``torch.autograd.grad(loss, w, create_graph=True)``. A slice, too: ``torch.cat`` puts it back in each step.
 #
 # **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
 # is none, and no parameter of the module. Move the module instead.
@@ -174,12 +175,16 @@ for _learned, _make in (
         _steps.step()
     assert torch.allclose(_learned, torch.ones_like(_learned))
 assert torch.equal(_make()[[0, 3]], _text[[0, 3]]) and not (_text[1:3] == 1).any()
-_dropped = nn.Linear(3, 2)  # as WeightDropout does
-_dropped.raw = _dropped.weight
-_dropped._parameters["weight"] = _dropped.raw * 0.5
-assert _refused(_dropped.parameters()) == message
-_leaves = [p for p in _dropped.parameters() if p.is_leaf]
-assert len(_leaves) == 2 and any(p is _dropped.raw for p in _leaves)
+for _detached in (True, False):  # two steps, and then the network that gave the start
+    _w = _net(torch.ones(1, 3))
+    if _detached:
+        _w = _w.detach().clone().requires_grad_()
+    for _ in range(2):
+        _loss = (_w - 1).square().sum()
+        (_g,) = torch.autograd.grad(_loss, _w, create_graph=True)
+        _w = _w - 0.1 * _g
+    (_bias,) = torch.autograd.grad(_w.sum(), _net.bias, allow_unused=True)
+    assert _bias is None if _detached else torch.allclose(_bias, torch.tensor(0.64))
 _normed = nn.utils.parametrizations.weight_norm(nn.Linear(3, 2))
 assert _refused([_normed.weight]) == message and _refused(_normed.parameters()) is None
 assert _refused([_net.parameters(), made]).endswith("params is Module.parameters")
@@ -191,9 +196,7 @@ assert nn.Parameter(made.double()).is_leaf
 
 # %%
 # **The factor belongs to the model,** and you want to learn what it is applied to: give the optimizer the leaf, and multiply in
-# each step. For ``weight_norm``, that is ``module.parameters()``, in Pyro ``pyro.param(name).unconstrained()``. If
-# ``model.parameters()`` raises, as with ``WeightDropout``, and holds the raw weights too: ``[p for p in model.parameters() if
-# p.is_leaf]``.
+# each step. For ``weight_norm``, that is ``module.parameters()``, in Pyro ``pyro.param(name).unconstrained()``.
 
 raw = torch.randn(3, requires_grad=True)
 optimizer = SGD([raw], lr=0.5)

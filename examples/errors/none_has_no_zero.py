@@ -79,19 +79,30 @@ assert old.is_leaf and old.grad.tolist() == [-8, -6] and not w.is_leaf
 with torch.no_grad():
     _new = old - 0.1 * old.grad
 assert _new.is_leaf and not _new.requires_grad and _new.grad is None
+for _in_place in (True, False):  # as in MAML: two steps, and the gradient by the start
+    _start = torch.tensor(2.0, requires_grad=True)
+    _fast = _start
+    for _ in range(2):
+        (_slope,) = torch.autograd.grad(_fast**2, _fast, create_graph=True)
+        if _in_place:
+            with torch.no_grad():
+                _fast -= 0.1 * _slope
+        else:
+            _fast = _fast - 0.1 * _slope
+    assert torch.isclose(_fast, torch.tensor(2 * 0.8**2))
+    (_meta,) = torch.autograd.grad(_fast**2, _start)
+    assert torch.isclose(_meta, 2 * _fast * (1 if _in_place else 0.8**2))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``w = w - ...`` under ``torch.no_grad()`` makes a new tensor, too.
-#
 # How to find the cause
 # ---------------------
 # Print ``w.is_leaf`` and ``w.requires_grad`` in front of the line that raises:
 #
-# - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. If it was
-#   computed when it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call
-#   ``requires_grad_()`` last, as in the last lines of this code. For an activation, call ``w.retain_grad()`` before
-#   ``backward()``.
+# - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. In MAML,
+#   keep the result, and use ``torch.autograd.grad(loss, w, create_graph=True)`` instead of ``w.grad``. If it was computed when
+#   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()`` last.
+#   For an activation, call ``w.retain_grad()`` before ``backward()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
 #   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the

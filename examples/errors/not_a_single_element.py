@@ -36,6 +36,9 @@ import torch.nn.functional as F
 
 # sphinx_gallery_start_ignore
 # isort: split
+import dataclasses
+import heapq
+import itertools
 import math
 
 try:
@@ -111,7 +114,7 @@ assert f"{losses.mean():.2f}" == "0.77"
 # %%
 # - ``only one element tensors``: ``float()``, ``int()``, ``math.sqrt``, and ``torch.tensor`` of a list of tensors.
 # - ``to an index``: ``torch.tensor`` of a list of integer tensors, the place in a list, ``range`` or a slice. A single float
-#   says this too: write ``i // 2`` or ``int(i)``.
+#   says this too: write ``int(i)``.
 # - ``unsupported format string``: ``.2f`` of a tensor with a dimension, even with one element.
 #
 # Why
@@ -191,8 +194,6 @@ assert torch.stack([part.mean() for part in _gpus]).mean() != torch.cat(_gpus).m
 # sphinx_gallery_end_ignore
 
 # %%
-# For tensors of different lengths, see :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`.
-#
 # **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU. Use ``loss.mean()`` if all GPUs
 # get the same number of samples.
 #
@@ -253,10 +254,9 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #      - write
 #    * - ``nn.MSELoss(outputs, targets)``: tensors for a class
 #      - ``nn.MSELoss()(outputs, targets)``
-#    * - ``F.mse_loss(a, b, weights)``
-#      - ``(F.mse_loss(a, b, reduction="none") * weights).mean()``, all of one shape; a mask as above
 #    * - ``if a == b: correct += 1``
-#      - ``correct += (a == b).sum().item()``
+#      - ``correct += (a == b).sum().item()``, both of shape ``(batch,)``; if each row is one answer,
+#        ``(a == b).all(dim=1).sum().item()``
 #    * - ``if a == b:``
 #      - ``if (a == b).all():`` or ``.any()``; for two tensors of one shape ``torch.equal(a, b)``
 #    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
@@ -271,8 +271,14 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #      - ``torch.isin(x, torch.tensor([2, 3], device=x.device))``
 #    * - ``x in tensors``
 #      - ``any(t is x for t in tensors)``; for equal numbers ``any(torch.equal(t, x) for t in tensors)``
+#    * - ``tensors.index(x)``
+#      - ``[t is x for t in tensors].index(True)``
+#    * - ``nodes.remove(node)``, where a dataclass holds tensors
+#      - ``@dataclass(eq=False)``
+#    * - ``heappush(heap, (score, x))``
+#      - ``(score, next(counter), x)`` with ``counter = itertools.count()``
 #    * - ``if score > best:``
-#      - If ``score`` has one number for each class or sample, take the mean.
+#      - Take the mean of ``score``.
 
 print("same shape, all equal:", torch.equal(prediction, target))
 print("any equal:            ", (prediction == target).any().item())
@@ -289,6 +295,28 @@ assert (prediction == 2).any() and not (prediction == 2).all()
 _right = [(prediction, prediction), (prediction, target)]
 assert sum((p == t).sum().item() for p, t in _right) == 5
 assert sum(1 for p, t in _right if (p == t).all()) == 1
+# a column against a row compares each with each, and of a sequence all must be right
+assert (prediction == prediction).sum() == 3
+assert (prediction[:, None] == torch.ones(3)).sum() == 3  # one is right
+_rows, _answers = torch.tensor([[1, 2], [3, 4]]), torch.tensor([[1, 2], [3, 5]])
+assert (_rows == _answers).sum() == 3 and (_rows == _answers).all(dim=1).sum() == 1
+for _equal in (True, False):  # the == that a dataclass gets compares the tensors
+    _node = dataclasses.make_dataclass("_node", ["score", "state"], eq=_equal)
+    _nodes = [_node(1.0, torch.ones(2)), _node(1.0, torch.ones(2))]
+    for _call in (
+        lambda of=_nodes: of[1] in of,
+        lambda of=_nodes: of.index(of[1]) == 1,
+        lambda of=_nodes: of[:].remove(of[1]) is None,
+    ):
+        assert says(_call) == (_said if _equal else True)
+assert [t is target for t in _values].index(True) == 1
+for _counter in (None, itertools.count()):
+    _heap, _pushed = [], []
+    for _x in (prediction, target):
+        _place = [] if _counter is None else [next(_counter)]
+        _item = (0.5, *_place, _x)
+        _pushed.append(says(lambda h=_heap, i=_item: heapq.heappush(h, i)))
+    assert _pushed == [None, _said if _counter is None else None]
 assert says(lambda: torch.equal(prediction, 2)).startswith("TypeError")
 _ones = torch.ones(3)
 assert (_ones == _ones[0]).all() and not torch.equal(_ones, _ones[0])  # shapes
@@ -333,19 +361,18 @@ assert says(lambda: _repackage(torch.ones(1, 2))) == (
 # - **squeeze()**: leave it out. For ``(batch, 1)``, name the dimension: ``squeeze(1)``.
 # - **for, sum(), any(), len(), *loss** on a single loss: it is one number already. Use ``loss`` itself, ``(x <= 0).any()``.
 # - **loss, output = f(...)**: ``f`` returns only the loss. Write ``loss = f(...)``.
-# - **repackage_hidden(h)** of old language models calls itself on each element, until none is left. Test for a tensor:
+# - **repackage_hidden(h)**: begin it with ``if isinstance(h, torch.Tensor): return h.detach()``.
+
+print([label.item() for label in scores.argmax(dim=1)])
 
 
+# sphinx_gallery_start_ignore
 def repackage_hidden(h):
     if isinstance(h, torch.Tensor):
         return h.detach()
     return tuple(repackage_hidden(v) for v in h)
 
 
-print([label.item() for label in scores.argmax(dim=1)])
-print(len(repackage_hidden((torch.ones(1, 2), torch.ones(1, 2)))))
-
-# sphinx_gallery_start_ignore
 assert [label.item() for label in scores.argmax(dim=1)] == [1]
 _h = torch.ones(1, 2, requires_grad=True) * 2
 assert not any(v.requires_grad for v in repackage_hidden((_h, _h)))
@@ -355,4 +382,5 @@ assert not any(v.requires_grad for v in repackage_hidden((_h, _h)))
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`, when ``backward`` wants a single loss.
+# - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`.
 # - In PyTorch's reference: `Tensor.item <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html>`__.

@@ -56,10 +56,11 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# These are the usual causes:
+# The usual causes:
 #
 # - **Layers were frozen or unfrozen,** as above: build the optimizer with the parameters that it had before.
-# - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer.
+# - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer and a
+#   new scheduler: a loaded one gives a wrong learning rate.
 # - **A trainer resumes everything,** as ``trainer.fit(ckpt_path=...)`` does. To fine-tune, load only the weights yourself, and
 #   leave ``ckpt_path`` out.
 # - **The file belongs to a different optimizer,** as the generator's. Load the right one.
@@ -149,6 +150,26 @@ def _continued(way):
     return [*rates, [group["lr"] for group in adam.param_groups]]
 
 
+def _restarted(with_scheduler):
+    """The rate of a new optimizer, below the scheduler of a file with four steps in it."""
+    rates, file = [], None
+    for _loads in (False, True):
+        sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+        scheduler = torch.optim.lr_scheduler.StepLR(sgd, step_size=3)
+        if _loads and with_scheduler:
+            scheduler.load_state_dict(file)
+        for _ in range(4):
+            rates.append(sgd.param_groups[0]["lr"])
+            sgd.step()
+            scheduler.step()
+        file = scheduler.state_dict()
+    return rates
+
+
+_two_files = torch.tensor([_restarted(True), _restarted(False)])
+assert _two_files[1].allclose(torch.tensor([0.1, 0.1, 0.1, 0.01] * 2))
+# the epoch goes on from four, and the rate, which was 0.01, does not
+assert _two_files[0, 4:].allclose(torch.tensor([0.1, 0.1, 0.01, 0.01]))
 TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
 assert "zip() argument 2 is shorter" in str(_continued("before")) or TORCH < (2, 13)
 _wanted = [[rate * _rate(epoch) for rate in (0.1, 0.01)] for epoch in (2, 3)]
@@ -187,12 +208,11 @@ for _frozen in (True, False):
 # A ``LambdaLR`` made before then raises *zip() argument 2 is shorter*. Make it after the new group, which needs an
 # ``"initial_lr"``, with ``last_epoch=scheduler_state["last_epoch"] - 1``.
 #
-# **Before the first run,** give Adam all parameters, the frozen ones too. It skips a parameter whose ``grad`` is ``None``, and
-# you can unfreeze it later without a new group.
+# **Before the first run,** give Adam all parameters, the frozen ones too. You can unfreeze them later without a new group.
 #
 # loaded state dict has a different number of parameter groups
 # ------------------------------------------------------------
-# From now on the file has two groups. An optimizer with one group cannot load it:
+# Now the file has two groups. An optimizer with one group cannot load it:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -210,7 +230,7 @@ assert raised == ["loaded state dict has a different number of parameter groups"
 # sphinx_gallery_end_ignore
 
 # %%
-# Build both groups before you load, in the same order. Weight decay for some parameters only makes two groups, too:
+# Build both groups before you load, in the same order. Weight decay for some parameters makes two groups, too:
 
 groups = [{"params": net[2].parameters()}, {"params": net[0].parameters()}]
 optimizer = torch.optim.Adam(groups)
@@ -226,7 +246,7 @@ assert torch.equal(
 # KeyError: 'betas'
 # -----------------
 # The file of a different class of optimizer can raise a ``KeyError``, sometimes only in ``step()``: SGD has no ``'betas'`` for
-# Adam, and Adam has no ``'momentum'`` for SGD. Make an optimizer of the file's class, or begin with a new one.
+# Adam, and Adam has no ``'momentum'`` for SGD. Make an optimizer of the file's class, or begin with a new one as above.
 
 # sphinx_gallery_start_ignore
 try:

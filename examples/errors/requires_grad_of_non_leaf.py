@@ -88,7 +88,6 @@ for _recorded in (True, False):
 
 # %%
 # - ``leaf variables``: leaves. A parameter is a leaf. A part of it, ``weight[0]``, is not.
-# - ``requires_grad_(False)`` raises the same message.
 #
 # The line that raises tells what you want:
 #
@@ -101,7 +100,8 @@ for _recorded in (True, False):
 #    * - ``features.requires_grad = False``
 #      - ``detach()``, as below
 #    * - ``layer.weight.requires_grad = False``
-#      - The weight is computed: see below. With FSDP, set the flag before you wrap, and pass ``use_orig_params=True``.
+#      - The weight is computed: see below. In MAML, leave it out of the inner update: freezing stops the outer gradient, too.
+#        With FSDP, set the flag before wrapping, and pass ``use_orig_params=True``.
 #    * - ``target.requires_grad_(False)``, on a model
 #      - Put ``torch.no_grad()`` around the moving average that writes its weights.
 #    * - ``embedding.weight[:3].requires_grad = False``
@@ -169,6 +169,17 @@ for _computed in (
     assert _said(_set) == message
     _computed.requires_grad_(False)
     assert not _computed(x).requires_grad
+_slopes = {}
+for _way in ("left out", "frozen"):  # an inner step that spares the first weight
+    _first, _last = (torch.full((2,), c, requires_grad=True) for c in (2.0, 3.0))
+    _first.requires_grad_(_way != "frozen")
+    _inner = (_first * _last).sum().square()
+    (_slope,) = torch.autograd.grad(_inner, _last, create_graph=True)
+    _outer = (_first * (_last - 0.1 * _slope)).sum()
+    _outer.backward()
+    _slopes[_way] = _first.grad, _last.grad
+assert _slopes["frozen"][0] is None and _slopes["left out"][0].any()
+assert torch.equal(_slopes["frozen"][1], _slopes["left out"][1])
 # sphinx_gallery_end_ignore
 
 # %%
@@ -257,7 +268,7 @@ assert before.requires_grad and not after.requires_grad
 
 # %%
 # **Call** ``requires_grad_(True)`` **on features.** It raises nothing and changes nothing: they are not a leaf, and their
-# ``.grad`` stays ``None``. Use ``retain_grad()`` to get the gradient.
+# ``.grad`` stays ``None``.
 
 features = body(x)
 features.requires_grad_(True)

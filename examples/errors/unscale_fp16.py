@@ -130,7 +130,7 @@ assert _trained(lambda model: copy.deepcopy(model).half())
 # The scaler multiplies the loss by a large number, so that small gradients do not become 0 in ``float16``. Before the step it
 # divides the gradients by it. A gradient has the type of its weight, and in ``float16`` small ones would be 0 again.
 #
-# The weights need ``float32`` as well: a step of 0.0001 is lost next to a weight of 1.
+# The weights need ``float32``, too: a step of 0.0001 is lost next to a weight of 1.
 
 import matplotlib.pyplot as plt
 
@@ -266,18 +266,23 @@ for _used in (1, 2):  # the second model has a loss in the second iteration only
     _scaler.update()
     assert torch.equal(_pair[1].weight, _start) == (_used == 1)
 assert torch.allclose(_pair[1].weight, _start - 0.1 * x.mean(0))
+# nothing steps this time: update() raises, and without it the next step is right
+assert _says(_scaler.update) == "No inf checks were recorded prior to update."
+_steps[0].zero_grad()
+_scaler.scale(_pair[0](x).mean()).backward()
+assert _says(_scaler.step, _steps[0]) == _says(_scaler.update) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# Create the optimizer after the model. Other causes are ``zero_grad()`` between ``backward()`` and ``step()``, or a loss that
-# does not use these weights. If that is intended, leave out ``scaler.step`` this time.
+# Create the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, or a loss that
+# does not use these weights. If that is intended, leave out ``scaler.step`` this time, and, without another step, ``update()``.
 #
 # *No inf checks were recorded prior to update* comes from ``scaler.update()``, often because the loop calls
 # ``optimizer.step()`` instead of ``scaler.step(optimizer)``.
 #
 # unscale_() has already been called
 # ----------------------------------
-# For one optimizer, ``unscale_`` may run once between two calls of ``update()``. Here it runs for each small batch of an
+# For one optimizer, ``unscale_`` may run once between two calls of ``update()``. Here it runs for each batch of an
 # accumulation:
 
 # sphinx_gallery_start_ignore
@@ -359,7 +364,7 @@ assert raised == ["step() has already been called since the last update()."]
 # %%
 # What not to do
 # --------------
-# **Train in float16 without a scaler.** Nothing raises. Adam divides by the root of the squared gradient plus ``1e-8``, and in
+# **Train in float16 without a scaler.** Adam divides by the root of the squared gradient plus ``1e-8``, and in
 # ``float16`` both can be 0:
 
 model = nn.Linear(4, 1).half()

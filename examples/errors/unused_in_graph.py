@@ -63,12 +63,12 @@ assert _says(lambda: torch.autograd.grad(u.sum(), [points, x])) == message.repla
 # sphinx_gallery_end_ignore
 
 # %%
-# ``index 0`` is the first tensor that you ask for.
+# ``index 0``: the first tensor that you ask for.
 #
 # Why
 # ---
-# ``grad`` walks back from the result ``u``, and meets ``points``. ``x`` was computed from ``points`` too, but nothing in ``u``
-# was computed from ``x``:
+# ``grad`` walks back from the result ``u``, and meets ``points``. ``x`` was computed from ``points``, too, but ``u`` was not
+# computed from ``x``:
 
 point = torch.tensor([1.0, 2.0], requires_grad=True)
 first = point[0]
@@ -100,6 +100,7 @@ def _cut(forward, later=lambda tensor: tensor):
 _plain = [torch.detach, lambda x: torch.tensor(x.tolist()), lambda x: x.long().float()]
 for _forward in (*_plain, lambda x: x.argmax(dim=1, keepdim=True).expand(5, 2).float()):
     assert _cut(_forward) == message
+assert _cut(lambda x: x, lambda x: (x, x + 1)[0]) == ""
 assert _cut(lambda x: x) == "" and _cut(lambda x: x, lambda x: x.add_(1)) == message
 _middle = torch.rand(5, 2, requires_grad=True)
 _normal = torch.distributions.Normal(_middle, 1.0)
@@ -122,7 +123,7 @@ assert _stored(True) == message and not _stored(False)
 # sphinx_gallery_end_ignore
 
 # %%
-# More ways to lose the path:
+# More ways:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -133,20 +134,19 @@ assert _stored(True) == message and not _stored(False)
 #    * - the forward pass uses ``no_grad``, ``x.detach()``, ``x.item()`` or ``torch.tensor(x)``
 #      - use ``x``
 #    * - ``x = x.clone()``, ``x.double()`` or ``x += 1`` after the forward pass
-#      - ask for the earlier ``x``
+#      - ask for the earlier ``x``; write ``y = x + 1``
 #    * - ``x.long()``, ``argmax`` or ``dist.sample()`` on the way
 #      - ask for the embedding's output; ``dist.rsample()``
 #    * - ``optimizer.step()`` or ``load_state_dict`` on the way (MAML)
 #      - compute the new weights, as below
 #    * - ``checkpoint(..., use_reentrant=True)`` around a parameter
-#      - ``use_reentrant=False``
+#      - ``use_reentrant=False``; in MAML, :ref:`outside <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #    * - you ask for the parameters of an FSDP model
 #      - ``backward()``, then their ``.grad``
 #
 # The fix
 # -------
-# **Compute the result from the tensor that you ask for.** Slice first, and give the slices to the network. A loss with
-# ``u_x`` in it needs ``create_graph=True``.
+# **Compute the result from the tensor that you ask for.** A loss with ``u_x`` in it needs ``create_graph=True``.
 
 x, t = points[:, :1], points[:, 1:]
 u = net(torch.cat([x, t], dim=1))
@@ -227,8 +227,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, remove them from ``parameters``. If the derivative is really zero, as that of ``u_x`` for a linear ``u``,
-# or the force on atoms without neighbors, pass ``materialize_grads=True``.
+# If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest. If the derivative is
+# zero, as that of ``u_x`` for a linear ``u`` or the force on a lone atom, pass ``materialize_grads=True``.
 #
 # **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
 

@@ -29,6 +29,9 @@ import torch
 import torch.nn.functional as F
 
 # sphinx_gallery_start_ignore
+# isort: split
+import warnings
+
 try:
     # sphinx_gallery_end_ignore
     logits = torch.tensor([[2.0, 0.0, 1.0], [0.0, 3.0, 1.0]])  # 2 samples, 3 classes
@@ -61,8 +64,8 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
 #    * - ``binary_cross_entropy``, or ``backward()`` of ``mse_loss``, ``huber_loss``: *Found dtype Long* or *Double*, *result
 #        type Float can't be cast*
-#      - ``labels.to(scores.dtype)``. A sequence classifier of Hugging Face with ``num_labels=1`` computes ``mse_loss``. Two
-#        classes need 2.
+#      - ``labels.to(scores.dtype)``, in the shape of ``scores``. A sequence classifier of Hugging Face with ``num_labels=1``
+#        computes ``mse_loss``. Two classes need 2.
 #    * - ``clamp_``, ``+=``: *result type Float can't be cast*
 #      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
@@ -151,6 +154,13 @@ _leaf = score.clone().requires_grad_()
 _said = _says(F.huber_loss(_leaf, numbers.double()).backward)
 assert "Found dtype Double but expected Float" in _said
 F.huber_loss(_leaf, numbers.double().to(_leaf.dtype)).backward()
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    for _loss_of in (F.mse_loss, F.huber_loss):  # right numbers, each against each
+        _numbers = numbers.float()
+        assert _loss_of(_numbers[:, None], _numbers) > 0
+        assert _loss_of(_numbers[:, None], _numbers[:, None]) == 0
+assert ["target size" in str(one.message) for one in _caught] == [True, True]
 assert _leaf.grad.any()
 assert "Float but found Double" in _says(
     lambda: F.cross_entropy(logits, numbers, weight=torch.ones(3).double())
@@ -188,7 +198,7 @@ assert F.cross_entropy(torch.zeros(2, 3, 4, 4), torch.zeros(2, 4, 4).long()) > 0
 #
 # The fix
 # -------
-# Convert the labels where they are made. If they are numbers of classes, use ``.long()``:
+# Convert class numbers where they are made:
 
 logits.requires_grad_()
 loss = F.cross_entropy(logits, labels.long())
