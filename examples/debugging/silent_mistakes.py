@@ -162,11 +162,10 @@ for _dtype in (torch.float16, torch.bfloat16):
 # 3. zero_grad is missing
 # ~~~~~~~~~~~~~~~~~~~~~~~
 # :ref:`Gradients add up <sphx_glr_gallery_differentiation_accumulation.py>` until you clear them. Without that, each step uses
-# the sum of all gradients so far. The assert belongs before the first ``backward`` of each step, when ``.grad`` is ``None``
-# after ``zero_grad()``.
+# the sum of all gradients so far. The assert stands before ``backward()``: after ``zero_grad()``, ``.grad`` is ``None``.
 
 
-def descend(clear):
+def descend(clear, check=False):
     w = nn.Parameter(torch.tensor(0.0))
     optimizer = torch.optim.SGD([w], lr=0.1)
     path = []
@@ -175,19 +174,21 @@ def descend(clear):
         if clear:
             optimizer.zero_grad()
         loss = (w - 3) ** 2
+        if check:
+            assert w.grad is None
         loss.backward()
         optimizer.step()
-    return path, w
+    return path
 
 
-(path, w), (right_path, _) = descend(clear=False), descend(clear=True)
+path, right_path = descend(clear=False), descend(clear=True)
 
 with caught("zero_grad", round(path[-1], 2), round(right_path[-1], 2)):
-    assert w.grad is None
+    descend(clear=False, check=True)
 
 # sphinx_gallery_start_ignore
 assert round(right_path[-1], 2) == 3 and max(path[30:]) > 5.5 and min(path[30:]) < 0.5
-assert right_path == sorted(right_path)
+assert right_path == sorted(right_path) == descend(clear=True, check=True)
 for _optimizer in ("SGD", "Adam", "LBFGS"):
     _p = torch.ones(2, requires_grad=True)
     _optimizer = getattr(torch.optim, _optimizer)([_p])
@@ -278,7 +279,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 lowest = float("inf")
 
 for _ in range(9):
-    loss = (model.weight - 3).square().sum()  # best at 3
+    loss = (model.weight - 3).square().sum()  # of nine steps, lowest at 2.81
     if loss.item() < lowest:
         lowest = loss.item()
         best, copied = model.state_dict(), copy.deepcopy(model.state_dict())
@@ -352,7 +353,7 @@ assert torch.ones(2, 3, 1).squeeze().shape == torch.ones(2, 3, 1).squeeze(-1).sh
 
 
 def step(weight, detach_goal):
-    estimate, goal = 2 * weight, 1 + 0.9 * weight
+    estimate, goal = 2 * weight, 1 + 0.9 * weight  # goal: reward + 0.9 * next value
     if detach_goal:
         goal = goal.detach()
     else:

@@ -11,8 +11,8 @@ How much memory does training my model take?
 
    With AdamW, training takes 16 bytes for each parameter: 4 for the weight, 4 for its gradient, 8 for the optimizer's state.
    ``step()`` takes 4 more for a moment, unless you write ``AdamW(…, fused=True)``. So, for few tokens, a model of 7B needs 125
-   GiB, or 101. It needs half if all of it is bfloat16, and 14 GiB with LoRA on frozen bfloat16 weights. What the layers keep
-   for backward grows with the batch: add it up with ``training_memory(layers=32, width=4096)``.
+   GiB, or 101 with ``fused``. It needs half if all of it is bfloat16, and 14 GiB with LoRA on frozen bfloat16 weights. What the
+   layers keep for backward grows with the batch: add it up with ``training_memory(layers=32, width=4096)``.
 """
 
 # %%
