@@ -192,7 +192,8 @@ assert scaled.tolist() == [2, 2, 2]
 # to ``grad``. Call ``zero_grad(set_to_none=True)`` inside the recorded step: each replay then writes a new gradient.
 #
 # **Skipping the warm-up.** On a GPU, run the step a few times in a side stream first. Libraries load code and allocate memory
-# in their first calls, and a capture may fail there.
+# in their first calls, and a capture may fail there. An optimizer with momentum has no state in its first step, so a recording
+# of that step leaves the momentum out. The warm-up trains: afterwards, load the earlier state of the model and the optimizer.
 #
 # **Reading a value.** ``loss.item()``, ``print(loss)`` and ``if loss > 0`` wait for the GPU, so they raise inside a capture.
 #
@@ -202,7 +203,8 @@ assert scaled.tolist() == [2, 2, 2]
 #
 # .. solution::
 #
-# Make it a tensor, because the recording reads its memory. (For a capture it must be on the GPU.) ``fill_`` changes it:
+# Make it a tensor, because the recording reads its memory. (For a capture it must be on the GPU. Give it to an optimizer with
+# ``fused=True`` or ``capturable=True``.) ``fill_`` changes it:
 
 rate, weight = torch.tensor(0.5), torch.ones(3)
 with Recorder() as update:

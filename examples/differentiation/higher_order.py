@@ -37,7 +37,7 @@ def train_critic(create_graph):
         x = between.requires_grad_()
         y = critic(x).sum()
         (g,) = torch.autograd.grad(y, x, create_graph=create_graph)
-        penalty = ((g.norm(dim=1) - 1) ** 2).mean()
+        penalty = ((g.flatten(1).norm(dim=1) - 1) ** 2).mean()  # images, too
         loss = critic(fake).mean() - critic(real).mean() + 10 * penalty
         optimizer.zero_grad()
         loss.backward()
@@ -359,8 +359,8 @@ x.grad = w.grad = None
 
 # %%
 # **A second derivative through ReLU.** A network of linear layers and ReLU is piecewise linear, so its second derivative with
-# respect to the *input* is zero. A loss with that term, as for a differential equation, trains nothing: take a smooth
-# activation, such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights:
+# respect to the *input* is zero. In a differential equation, that term is missing without an error: take a smooth activation,
+# such as ``nn.Tanh``. A penalty on the *first* derivative does train the weights:
 
 points = torch.linspace(-2, 2, 50)[:, None].requires_grad_()
 for activation in (nn.ReLU(), nn.Tanh()):

@@ -28,7 +28,7 @@ How much memory does training my model take?
 # - With *checkpointing*, a layer keeps only its input, and computes the rest again in backward.
 #
 # The model is a GPT on one GPU. Each layer has ``scaled_dot_product_attention`` and an MLP of four times the width with GELU,
-# without biases and dropout. A card of 24 GB has about 24 GiB, of which CUDA takes half a GiB for itself.
+# without biases and dropout. A card of 24 GB has 22 to 24 GiB, of which CUDA takes half a GiB for itself.
 #
 # The function behind the form
 # ----------------------------
@@ -214,7 +214,7 @@ assert (
 # the table shows.
 #
 # **Expecting small activations from LoRA.** It removes the gradients and the optimizer's state of the frozen weights. The
-# layers keep as much as before, because backward has to reach the adapters in each of them. So use checkpointing with it.
+# layers keep nearly as much as before if each matrix has an adapter, because backward has to reach it. So use checkpointing.
 #
 # **Forgetting gradients that stay.** If you accumulate gradients over several batches, those of the first batch are there when
 # the second backward begins: add *gradients* to that moment. ``zero_grad(set_to_none=False)`` does the same.

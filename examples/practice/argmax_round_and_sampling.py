@@ -556,7 +556,8 @@ for _tau in (0.1, 1.0, 10.0):
 # sphinx_gallery_end_ignore
 
 # %%
-# **The defaults of gumbel_softmax.** It draws at random in evaluation too, so use the argmax there. It picks along the last
+# **The defaults of gumbel_softmax.** It draws at random in evaluation too, so use the argmax there. In ``float16`` a row can
+# become NaN: pass ``scores.float()``. It picks along the last
 # dimension: for scores of shape ``(N, C, H, W)``, pass ``dim=1``. And it expects logits: from probabilities it returns valid
 # samples, but from another distribution, ``softmax(probs)``:
 

@@ -98,7 +98,7 @@ assert torch.equal(rows, right.reshape(3, 48 * 64))
 # sphinx_gallery_end_ignore
 
 # %%
-# The way back from ``permute`` is the inverse permutation, which ``argsort`` gives:
+# The way back from ``permute`` is the inverse permutation. ``argsort`` gives it, if no number is negative:
 
 order = (2, 0, 1)
 inverse = torch.tensor(order).argsort().tolist()
@@ -109,6 +109,10 @@ print(tuple(image.permute(order).permute(order).shape))
 # sphinx_gallery_start_ignore
 assert inverse == [1, 2, 0]
 assert torch.equal(image.permute(order).permute(inverse), image)
+_negative = torch.tensor((0, -1, 1))
+for _order, _right in ((_negative, False), (_negative % 3, True)):
+    _back = image.permute(0, -1, 1).permute(_order.argsort().tolist())
+    assert (_back.shape == image.shape) == _right
 assert image.permute(order).permute(order).shape == (64, 3, 48)
 _batch = torch.arange(6).reshape(2, 3)  # two sequences of three steps
 assert _batch.reshape(3, 2)[:, 0].tolist() == [0, 2, 4] != _batch[0].tolist()

@@ -485,7 +485,7 @@ assert abs(1 - w.item() - 0.001) < 1e-6
 
 # %%
 # **A step between forward and backward.** The graph keeps some parameters for backward, and ``step`` overwrites them. Backward
-# :ref:`notices <sphx_glr_gallery_errors_modified_in_place.py>`:
+# :ref:`notices <sphx_glr_gallery_errors_modified_in_place.py>`, but with ``fused=True`` it does not, and is silently wrong:
 
 # sphinx_gallery_start_ignore
 _message = ""
@@ -506,6 +506,29 @@ except RuntimeError as error:
 assert "is at version 2; expected version 1" in _message
 optimizer.zero_grad()
 model(x).abs().mean().backward()  # computed after the step
+
+
+def _second_gradient_is_right(**options):
+    _net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+    _adamw = torch.optim.AdamW(_net.parameters(), lr=0.1, **options)
+    _first, _second = (
+        nn.functional.mse_loss(_net(x), target),
+        _net(x).abs().mean(),
+    )
+    (_right,) = torch.autograd.grad(_second, _net[0].weight, retain_graph=True)
+    _first.backward()
+    _adamw.step()
+    _adamw.zero_grad()
+    _second.backward()
+    return torch.allclose(_net[0].weight.grad, _right)
+
+
+assert not _second_gradient_is_right(fused=True)
+try:
+    _message = str(_second_gradient_is_right())
+except RuntimeError as error:
+    _message = str(error)
+assert "expected version 1" in _message
 # sphinx_gallery_end_ignore
 
 # %%
