@@ -37,7 +37,7 @@ def make_long_table(kind: str, label: str, heads: Sequence[str], body: str, said
     data |= {name: said[name] for name in ("count", "none", "cells") if name in said}
     fields = f'<label>{said["name"]} <input type="search" name="name" autocomplete="off"></label>'
     if "kinds" in said:
-        kinds = "".join(f'<option value="{key}">{html.escape(words)}' for key, words in said["kinds"].items())
+        kinds = "".join(f'<option value="{key}">{html.escape(name)}</option>' for key, name in said["kinds"].items())
         fields += f'<label>{said["kind"]} <select name="that">{kinds}</select></label>'
     text = (
         f'<div class="wide"><form class="filter of-rows no-search"{_write_data(data)}>{fields}'
@@ -57,7 +57,7 @@ def let_break(name: str) -> str:
     ('linalg.<wbr>lu_<wbr>factor', 'Log<wbr>Sigmoid<wbr>Forward', 'LogSoftmax')
     """
     places = r"(?<=[._:])(?=\w)|(?<=\w\()(?=\w)|(?<=[a-z])(?=[A-Z])"
-    return re.sub(places, "<wbr>", html.escape(name)) if len(name) > 12 else html.escape(name)
+    return re.sub(places, "<wbr>", html.escape(name)) if len(name) > 11 else html.escape(name)
 
 
 def mark_code(text: str) -> str:

@@ -88,7 +88,8 @@ def _said(run):
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
 #   6 rows in place of 3 is a cache that grew. ``[0]`` is a frozen weight that DeepSpeed ZeRO-3 has freed: update it, or use
 #   ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
-# - ``checkpoint(..., debug=True)`` lists the operations of both runs, with stack traces. Without them:
+# - ``checkpoint(..., debug=True)``, or ``set_checkpoint_debug_enabled(True)`` around a library's forward pass, lists the
+#   operations of both runs, with stack traces. Without them:
 
 cache = []
 try:
@@ -103,6 +104,10 @@ except RuntimeError as error:
 assert "Operations executed during the original forward" in log
 assert "Operations executed during recomputation" in log
 assert "(1 of 4 in original)" in log and "f32[6, 2]" in log
+cache.clear()
+with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):
+    _loss = checkpoint(block, x, use_reentrant=False)
+assert "Operations executed during recomputation" in _said(_loss.backward)
 # sphinx_gallery_end_ignore
 
 # %%

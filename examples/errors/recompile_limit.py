@@ -47,11 +47,6 @@ _logger.propagate = False  # nothing is written to the terminal
 import torch
 from torch import nn
 
-# sphinx_gallery_start_ignore
-# it empties the processor's caches to time each version's guards, a third of this page's time
-torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
-# sphinx_gallery_end_ignore
-
 
 class Net(nn.Module):
     def __init__(self):
@@ -68,6 +63,8 @@ net = torch.compile(Net(), backend="eager")
 for _ in range(10):
     net(torch.ones(2, 4))
 # sphinx_gallery_start_ignore
+# it empties the processor's caches to time each version's guards, a third of this page's time
+torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0
 for _n in (11, 12):  # after the limit, as plain Python
     _x = torch.full((2, 4), _n / 4)
     assert torch.allclose(net(_x), net.layer(_x)) and net.calls == _n

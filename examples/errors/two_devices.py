@@ -328,6 +328,21 @@ assert raised[2:] == [
 # sphinx_gallery_end_ignore
 
 # %%
+# What ``to`` does to the graph
+# -----------------------------
+# ``to`` is recorded. The leaf stays on the old device, and its gradient arrives there:
+
+scale = torch.ones(3, requires_grad=True)
+copy = scale.to("meta")
+print("copy is a leaf:", copy.is_leaf)
+
+# graph: copy -- The copy on the other device is computed from the leaf
+
+# sphinx_gallery_start_ignore
+assert not copy.is_leaf and copy.grad_fn.next_functions[0][0].variable is scale
+# sphinx_gallery_end_ignore
+
+# %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_cuda_devices.py`.

@@ -29,7 +29,7 @@ def show_operator(**changed: Any) -> BeautifulSoup:
 
 def read_kinds(page: BeautifulSoup) -> dict[str, str]:
     """The choice of a filter: its words by what they stand for."""
-    return {option["value"]: option.get_text() for option in page.select("form.filter option")}
+    return {option["value"]: option.get_text() for option in page.select("[name=that] option")}
 
 
 def test_each_kind_of_operator_has_words() -> None:
