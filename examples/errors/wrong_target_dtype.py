@@ -55,7 +55,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #      - what to do
 #    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*, *not implemented for 'Int'*
 #      - class numbers, for two scores or more: ``labels.long()``
-#    * - ``cross_entropy``: *expected scalar type Float but found Double*
+#    * - ``cross_entropy``: *… but found Double*
 #      - class weights, as NumPy makes them: ``weight.float()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot, or one score for two classes: see below. Several ones in a row:

@@ -137,14 +137,26 @@ assert history[-1][4] > 0.93 and history[-1][2] > 0.98
 # %%
 # What each line does
 # -------------------
-# **backward() adds to .grad, step() reads .grad, zero_grad() empties it. They know each other by .grad alone.** Watch one bias
-# of a new model in two steps:
+# The forward pass of a new model builds this graph:
 
 net = make_model().to(device)
-bias = net[3].bias
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 x, target = next(iter(loader))
 x, target = x.to(device), target.to(device)
+loss = loss_function(net(x), target)
+
+# graph: loss -- After the forward pass: four leaves, the weights and biases, and the tensors that were saved on the way
+
+# sphinx_gallery_start_ignore
+assert all(p.is_leaf and p.requires_grad for p in net.parameters())
+assert len(list(net.parameters())) == 4 and not x.requires_grad
+# sphinx_gallery_end_ignore
+
+# %%
+# **backward() adds to .grad, step() reads .grad, zero_grad() empties it. They know each other by .grad alone.** Watch one bias
+# in two steps:
+
+bias = net[3].bias
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 
 
 def show(line):
@@ -204,17 +216,6 @@ assert _raised == [True, True]
 # - ``backward()`` adds the new gradients to ``.grad``, and frees what the graph had saved. It adds because :ref:`you may want
 #   the sum over several batches <sphx_glr_gallery_differentiation_accumulation.py>`.
 # - ``step()`` changes the weights in place, and leaves the gradients as they are.
-#
-# This is the graph after the forward pass:
-
-loss = loss_function(net(x), target)
-
-# graph: loss -- After the forward pass: four leaves, the weights and biases, and the tensors that were saved on the way
-
-# sphinx_gallery_start_ignore
-assert all(p.is_leaf and p.requires_grad for p in net.parameters())
-assert len(list(net.parameters())) == 4 and not x.requires_grad
-# sphinx_gallery_end_ignore
 
 # %%
 # Why is the training loss higher than the validation loss?
