@@ -465,7 +465,7 @@ assert round(log(1.5) + log(3), 2) == 1.5 and round(log(1.5), 2) == 0.41
 assert abs(_after["d_loss"] - (log(1.5) + log(3))) < 0.03
 assert abs(_after["g_loss"] - log(1.5)) < 0.03 and abs(_after["mean"] - 3) < 0.1
 assert abs(_after["std"] - 0.5) < 0.2 and abs(_long["mean"] - 3) < 0.1
-assert _long["std"] < 0.25 < 0.35 < train(steps=1600)["std"]
+assert _long["std"] < 0.25
 assert abs(_both["mean"]) < 1 and _both["std"] < 0.05
 assert abs(_both["d_loss"] - log(2)) < 0.03 > abs(_both["g_loss"] - log(2))
 assert abs(_cut["mean"] - networks()[0].bias.item()) < 1e-6
@@ -507,7 +507,7 @@ runs.map("{:.2f}".format)
 # - With ``zero_grad()`` right before ``backward()``, a missing ``detach()`` changes no number.
 # - With ``zero_grad()`` after ``step()``, ``D`` trains on ``d_loss`` plus the last ``g_loss``, so fakes get the labels 0 and 1.
 #   If fake and real numbers are alike, its best answer is 2/3. That gives losses of 1.50 and 0.41. After 400 steps, ``G`` looks
-#   right. After 1,600, its numbers are almost equal. With the loop above, they are not.
+#   right. After 1,600, its numbers are almost equal.
 # - Without ``detach()`` too, ``G`` also gets both gradients. They cancel where ``D`` says 0.5, so ``G`` does not get to 3.
 #   The two equal losses look like a balance.
 # - The last row is the next mistake.
