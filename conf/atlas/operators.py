@@ -181,7 +181,7 @@ def _judge_column(row: dict[str, Any], name: str) -> str:
 
 
 def _make_note(row: dict[str, Any], name: str) -> str:
-    return f"<br><small>{mark_code(row['notes'][name])}</small>" if row["notes"].get(name) else ""
+    return f"<br><small>{mark_code(text)}</small>" if (text := row["notes"].get(name)) else ""
 
 
 def round_to_power(error: float | None) -> str:

@@ -1,8 +1,9 @@
 // The filters above long lists and tables: by words, a kind or tags, with a count, and an address that keeps what was asked. The form
 // stands in the page and says what its entries are (conf/atlas/tables.py). Without this script it is hidden, and the page is whole.
+const isPhone = matchMedia("(max-width: 46em)").matches;
 for (const form of document.querySelectorAll("form.filter")) {
   const { items, groups, headOnly, count, none = count, cells = 2, sort: sortWords } = form.dataset;
-  const [typed, choice, told, reset] = ["[type=search]", "select", "output", "[type=reset]"].map(part => form.querySelector(part));
+  const [typed, choice, told, reset] = ["[type=search]", "[name=that]", "output", "[type=reset]"].map(part => form.querySelector(part));
   const tags = [...form.querySelectorAll("[type=checkbox]")], long = form.nextElementSibling, all = long?.nextElementSibling;
   // An entry, and what belongs to it: of a term, all of its definition. Of a row the first cells have its names.
   const partsOf = item => {
@@ -35,8 +36,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     }
     for (const { group, inside } of parents) {
       group.hidden = !inside.some(({ left }) => left);
-      // On a phone, all of them are forty screens.
-      if (group.matches("details") && matchMedia("(max-width: 46em)").matches) group.open = words.length > 0;
+      if (group.localName === "details" && isPhone) group.open = words.length > 0; // all of them are forty screens
     }
     for (const tag of tags) tag.disabled = !tag.checked && !entries.some(has([...chosen, tag.value])); // it would leave nothing
     const number = entries.filter(({ left }) => left).length;
