@@ -93,7 +93,7 @@ html_title = project
 html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
-html_static_path = ["static", "graphs/graph.css"]
+html_static_path = ["static", "drawgrad/web"]
 html_additional_pages = {"figure": "figure.html"}
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 # Each script with what is in the text of a page that needs it: a pattern, empty for every page.

@@ -9,7 +9,7 @@ from typing import Any
 import jinja2
 from py_mini_racer import MiniRacer
 
-from graphs.rules import write_javascript
+from drawgrad.rules import write_javascript
 from sources import ROOT
 
 _SAFE = "(_key, x) => Object.is(x, -0) ? '-0' : typeof x === 'number' && !Number.isFinite(x) ? String(x) : x"
@@ -18,7 +18,7 @@ _SAFE = "(_key, x) => Object.is(x, -0) ? '-0' : typeof x === 'number' && !Number
 @cache
 def engine() -> MiniRacer:
     """The script as Sphinx writes it, loaded."""
-    template = (ROOT / "conf/static/graph_live.js.jinja").read_text(encoding="utf-8")
+    template = (ROOT / "conf/drawgrad/web/graph_live.js.jinja").read_text(encoding="utf-8")
     found = MiniRacer()
     found.eval(jinja2.Template(template).render(graph_rules=write_javascript()))
     found.eval(f"const rules = {write_javascript()}; const safe = {_SAFE}")

@@ -8,7 +8,7 @@
 ``formulas``        formulas as MathML, and those of PyTorch's backward nodes
 ``operators``       what PyTorch's operators do, as ``conf/measure`` found
 ``versions``        what changed between versions of PyTorch, as ``conf/measure`` found
-``figures``         graphs and plots; ``player`` lets a reader step through a graph
+``figures``         graphs and plots
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
 ``related``         pages like this one, and tags
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 FEATURES = (
-    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures", "player"),
+    *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures"),
     *("build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
     *("related", "search", "markdown_copies", "site_files", "upstream"),
 )
@@ -57,7 +57,7 @@ _SHAPING = (
 )
 
 
-def code_version(folders: Iterable[Path] = (HERE, HERE.parent / "graphs")) -> str:
+def code_version(folders: Iterable[Path] = (HERE, HERE.parent / "drawgrad")) -> str:
     """One checksum for all that shapes a page besides its source: the site's own code, and the versions of packages.
 
     >>> code_version() == code_version()

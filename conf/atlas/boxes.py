@@ -42,11 +42,13 @@ from sphinx.environment import BuildEnvironment
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
+from drawgrad.player import json_for_script
+
 from .build_facts import count_checks, get_torch_version
 from .operators import read_operators
 from .page_store import ListingPages, add_place, connect_for_pages, enable_stores
 from .pages import ERRORS
-from .toolbox import json_for_script, link_to
+from .toolbox import link_to
 
 #: The classes by which the style sheet and other features know a box.
 IN_SHORT, QUOTED = "in-short", "quoted-message"

@@ -24,11 +24,11 @@ from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
 from atlas.gallery.visible_code import show_code
 from atlas.page_store import connect_for_pages
-from atlas.player import write_player
-from atlas.toolbox import json_for_script
-from graphs.describe import describe_graph
-from graphs.model import Graph, graph_from_dict
-from graphs.play import describe_play
+from drawgrad.describe import describe_graph
+from drawgrad.model import Graph, graph_from_dict
+from drawgrad.play import describe_play
+from drawgrad.player import json_for_script, write_player
+from drawgrad.rules import write_javascript
 
 
 def _read_source(directive: SphinxDirective, what: str) -> tuple[str, str]:
@@ -76,7 +76,7 @@ class GraphFigure(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         try:
-            from graphs.draw import draw_graph  # Graphviz takes a moment to load, and a build may read no figure
+            from drawgrad.draw import draw_graph  # Graphviz takes a moment to load, and a build may read no figure
         except ImportError as error:
             raise self.error(str(error)) from None
         title = self.options.get("title")
@@ -412,6 +412,8 @@ def _round_all(numbers: Iterable[str | float]) -> str:
 
 
 def setup(app: Sphinx) -> None:
+    # Sphinx fills the templates among the static files with this
+    app.connect("config-inited", lambda _app, config: config.html_context.update(graph_rules=write_javascript()))
     app.add_directive("graph-figure", GraphFigure)
     app.add_directive("plot-figure", PlotFigure)
     connect_for_pages(app, "doctree-read", tie_lines, 600)

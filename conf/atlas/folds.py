@@ -26,7 +26,7 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from .toolbox import json_for_script
+from drawgrad.player import json_for_script
 
 logger = logging.getLogger(__name__)
 

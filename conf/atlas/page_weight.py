@@ -121,7 +121,8 @@ def shrink_before_pages(app: Sphinx, *_page: object) -> None:
 def shrink_at_end(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``: a build that writes no page has copied them, too."""
     if exception is None and app.builder.format == "html":
-        shrink_scripts(Path(app.confdir) / "static", Path(app.outdir) / "_static")
+        for folder in app.config.html_static_path:
+            shrink_scripts(Path(app.confdir) / folder, Path(app.outdir) / "_static")
 
 
 # -- The sidebar and the contents ---------------------------------------------------------------------

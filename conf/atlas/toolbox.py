@@ -92,16 +92,6 @@ def link_to(app: Sphinx, page: str, target: str, words: str | nodes.Node = "", *
     return nodes.reference("", "", shown, refuri=address, internal=True)
 
 
-def json_for_script(data: dict[str, Any]) -> str:
-    """Data for a script of ``conf/static``, as JSON in an element that the script reads.
-
-    >>> json_for_script({"end": "</script>"})
-    '<script type="application/json">{"end":"\\\\u003c/script>"}</script>'
-    """
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    return f'<script type="application/json">{text}</script>'
-
-
 # -- Text of a page as words to show elsewhere ----------------------------------------------------
 
 LONGEST = 300  # characters; a first sentence may be longer

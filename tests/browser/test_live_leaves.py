@@ -11,7 +11,7 @@ from page_scripts import run_script
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from visiting import FIGURE, FIRST, open_page, too_wide
 
-from graphs.describe import format_number
+from drawgrad.describe import format_number
 
 FRONT, VECTOR = "index.html", "gallery/errors/unused_in_graph.html"
 LIVE = "Computed in your browser"

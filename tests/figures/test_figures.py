@@ -16,7 +16,7 @@ from docutils import nodes
 from docutils.utils import new_document
 
 from atlas.figures import draw_plot_picture, inline_plot, number_lines, tie_lines
-from atlas.player import write_sentence
+from drawgrad.player import write_sentence
 from sources import ROOT
 from tiny.tiny_site import Build
 

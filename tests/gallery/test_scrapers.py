@@ -13,8 +13,8 @@ import torch
 from atlas.gallery.process import Outcome
 from atlas.gallery.scrapers import scrape_cell
 from atlas.gallery.scripts import PageFault
+from drawgrad.model import graph_from_dict
 from gallery.faulty import HEAD
-from graphs.model import graph_from_dict
 from sources import ROOT
 
 

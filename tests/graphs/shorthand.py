@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from graphs.model import Card, Graph
-from graphs.read import read_graph
+from drawgrad.model import Card, Graph
+from drawgrad.read import read_graph
 
 
 def graph_of(roots: str, /, *, accumulate: bool = False, **variables: Any) -> Graph:

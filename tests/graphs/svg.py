@@ -31,12 +31,12 @@ class Area(NamedTuple):
         return all(map(lt, self[:2], other[2:])) and all(map(lt, other[:2], self[2:]))
 
 
-#: Which attribute says where an element stands, as conf/static/upright.js knows it.
+#: Which attribute says where an element stands, as conf/drawgrad/web/upright.js knows it.
 PLACES = {"svg": "viewBox", "g": "transform", "path": "d", "polygon": "points"}
 
 
 def turned_upright(svg: str) -> str:
-    """A drawing as a phone shows it, as conf/static/upright.js makes it; what a group is moved by is written into its parts."""
+    """A drawing as a phone shows it, as web/upright.js makes it; what a group is moved by is written into its parts."""
     root = ElementTree.fromstring(svg)
     for element in [root, *root.iter()]:
         place = element.attrib.pop("data-upright", None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from shorthand import first_graph, graph_of
 
-from graphs.describe import describe_graph
-from graphs.model import Card, Edge, Graph
+from drawgrad.describe import describe_graph
+from drawgrad.model import Card, Edge, Graph
 
 
 def rows(*cards: Card, edges: tuple[Edge, ...] = ()) -> list[tuple[str, ...]]:

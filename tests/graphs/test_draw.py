@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 import pytest
 from svg import Drawing, turned_upright
 
-import graphs
-from graphs.draw import HEIGHT, WIDTH, draw_graph, draw_picture
-from graphs.model import Card, Edge, Graph
+import drawgrad
+from drawgrad.draw import HEIGHT, WIDTH, draw_graph, draw_picture
+from drawgrad.model import Card, Edge, Graph
 
 EVERY_KIND = Graph(
     (
@@ -212,14 +212,14 @@ ROLES = "name operation small gradient card leaf root accumulate folded constant
 
 @pytest.mark.parametrize("role", ROLES.split())
 def test_the_style_has_a_rule_for_each_role(role):
-    style = Path(graphs.__file__).with_name("graph.css").read_text(encoding="utf-8")
+    style = Path(drawgrad.__file__).with_name("web").joinpath("graph.css").read_text(encoding="utf-8")
     assert re.search(rf"\.g-{role}\b[^}}]*{{", style)
 
 
 def test_a_missing_library_of_graphviz_is_named_with_the_way_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     with pytest.raises(ImportError, match=r"pygraphviz.*apt-get install libglib2\.0-0"):
-        runpy.run_path(str(Path(graphs.__file__).with_name("draw.py")))
+        runpy.run_path(str(Path(drawgrad.__file__).with_name("draw.py")))
 
 
 # --- the small picture ---------------------------------------------------------------------------

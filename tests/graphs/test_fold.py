@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import check, edges, graph_of, labels
 
-from graphs.model import DRAWN, READABLE, Card, Edge, Graph, fold_graph
+from drawgrad.model import DRAWN, READABLE, Card, Edge, Graph, fold_graph
 
 
 def chain(length: int, **changes: Card) -> Graph:

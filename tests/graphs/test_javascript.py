@@ -10,8 +10,8 @@ import random
 import pytest
 import torch
 
-from graphs.describe import format_number, format_row, format_sum
-from graphs.rules import ELEMENTWISE, RULES, write_expression
+from drawgrad.describe import format_number, format_row, format_sum
+from drawgrad.rules import ELEMENTWISE, RULES, write_expression
 from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]

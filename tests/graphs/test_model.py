@@ -11,7 +11,7 @@ import torch
 from shorthand import graph_of
 
 from atlas.gallery.cache import list_code
-from graphs.model import Card, Edge, Graph, graph_from_dict, graph_to_dict
+from drawgrad.model import Card, Edge, Graph, graph_from_dict, graph_to_dict
 from sources import ROOT
 
 
@@ -49,11 +49,11 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_the_cache_of_examples_depends_on_what_reads_and_not_on_what_draws() -> None:
-    loaded = {name for name in loaded_by("import graphs.read") if name.startswith("graphs.")}
-    counted = {path.stem for path in list_code(ROOT / "conf") if path.parent.name == "graphs"} - {"__init__"}
+    loaded = {name for name in loaded_by("import drawgrad.read") if name.startswith("drawgrad.")}
+    counted = {path.stem for path in list_code(ROOT / "conf") if path.parent.name == "drawgrad"} - {"__init__"}
     assert {name.partition(".")[2] for name in loaded} == counted
 
 
 def test_a_page_is_drawn_without_torch_and_nothing_knows_the_site() -> None:
-    found = loaded_by("import graphs.draw, graphs.play")
+    found = loaded_by("import drawgrad.draw, drawgrad.play")
     assert not {"torch", "sphinx", "docutils", "atlas"} & found

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from graphs.nodes import order_backward
+from drawgrad.nodes import order_backward
 
 ONE = (torch.sin, torch.exp, torch.neg, torch.square)
 TWO = (torch.add, torch.mul, torch.sub)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import graph_of
 
-from graphs.nodes import remember_operands
+from drawgrad.nodes import remember_operands
 
 
 def leaf(*numbers: float) -> torch.Tensor:

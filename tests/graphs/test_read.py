@@ -6,7 +6,7 @@ import pytest
 import torch
 from shorthand import card, edges, graph_of, label, labels
 
-from graphs.read import GraphError, read_graph
+from drawgrad.read import GraphError, read_graph
 
 
 def test_shape_dtype_and_value():

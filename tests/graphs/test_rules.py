@@ -8,8 +8,8 @@ import pytest
 import torch
 from shorthand import card, graph_of
 
-from graphs.play import name_rules
-from graphs.rules import RULES
+from drawgrad.play import name_rules
+from drawgrad.rules import RULES
 
 NAMES = vars(torch) | {"n": 3}
 CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}

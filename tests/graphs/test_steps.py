@@ -8,8 +8,8 @@ import pytest
 import torch
 from shorthand import card, first_graph, graph_of, label
 
-from graphs.model import Graph
-from graphs.play import Step, play_graph
+from drawgrad.model import Graph
+from drawgrad.play import Step, play_graph
 
 
 def scalar(value: float) -> torch.Tensor:

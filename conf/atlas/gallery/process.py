@@ -134,7 +134,7 @@ def import_before_fork(children: int) -> None:
     Compute nothing: threads and CUDA do not survive a fork.
     """
     matplotlib.use("agg")
-    modules = ["torch", "graphs.read", "graphs.model", "pypandoc"]
+    modules = ["torch", "drawgrad.read", "drawgrad.model", "pypandoc"]
     if children >= _MANY:
         # torch.optim, torch.func and torch.export import _dynamo on first use, which takes as long as importing torch
         modules += ["pandas", "torch._dynamo"]

@@ -85,7 +85,7 @@ def remember_operands(script: Path) -> None:
         return
     from torch.autograd import Variable
 
-    from graphs import nodes
+    from drawgrad import nodes
 
     class WatchedEngine:
         calls = 0
@@ -114,7 +114,7 @@ def _write_graphs(asked: Sequence[Request], block: Any, block_vars: Mapping[str,
     if not asked:
         return ""
     # here, because a build in which no example runs does without torch, and so without its seconds
-    from graphs.model import fold_graph, graph_to_dict
+    from drawgrad.model import fold_graph, graph_to_dict
 
     path, rst = block_vars["src_file"], ""
     assigned = find_assignments(path, block.lineno + block.content.count("\n"))
@@ -133,7 +133,7 @@ def _write_graphs(asked: Sequence[Request], block: Any, block_vars: Mapping[str,
 def _read_graph(request: Request, namespace: Mapping[str, Any], path: str) -> Any:
     import torch
 
-    from graphs.read import GraphError, read_graph
+    from drawgrad.read import GraphError, read_graph
 
     at = f"{path}:{request.line}"
     for name in request.names:

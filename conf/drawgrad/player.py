@@ -1,21 +1,17 @@
 """What a graph figure says when it is stepped through: a sentence for each step, the facts of each card, and the controls.
 
 ``graph_player.js`` shows it, and nothing is said that the run did not say. Where a leaf can be changed, ``graph_live.js``
-computes the numbers that follow, with the rules of ``graphs.rules``: Sphinx puts them into the script, whose source is
-``conf/static/graph_live.js.jinja``.
+computes the numbers that follow, with the rules of ``drawgrad.rules``: Sphinx puts them into the script, whose source is
+``conf/drawgrad/web/graph_live.js.jinja``.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from sphinx.application import Sphinx
-
-from atlas.toolbox import json_for_script
-from graphs.rules import write_javascript
-
 LISTED = 6  # names in one sentence
-#: With what a place for a number begins in a text of ``graphs.play``.
+#: With what a place for a number begins in a text of ``drawgrad.play``.
 PLACE = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}"
 _AS_COMPUTED = "The numbers are PyTorch’s. Change one on a leaf, and the others follow."
 _CHAIN = "M6.5 9.5a2.8 2.8 0 0 0 4 0l2-2a2.8 2.8 0 0 0-4-4l-1 1M9.5 6.5a2.8 2.8 0 0 0-4 0l-2 2a2.8 2.8 0 0 0 4 4l1-1"
@@ -30,7 +26,7 @@ def write_player(name: str, data: dict[str, Any]) -> str:
     """The controls below a figure, and the data for them, as HTML. Without JavaScript ``graph_player.css`` hides it.
 
     :param name: the figure's id; a link to it leads to the figure, and ``#NAME.STEP`` to a step.
-    :param data: as ``graphs.play.describe_play`` returns it.
+    :param data: as ``drawgrad.play.describe_play`` returns it.
     """
     last = len(data["steps"])
     play, back, on = (
@@ -168,6 +164,11 @@ def _describe_changes(data: dict[str, Any], said: dict[str, Any]) -> dict[str, A
     }
 
 
-def setup(app: Sphinx) -> None:
-    # Sphinx fills the templates among the static files with this
-    app.connect("config-inited", lambda _app, config: config.html_context.update(graph_rules=write_javascript()))
+def json_for_script(data: dict[str, Any]) -> str:
+    """Data for a script of a page, as JSON in an element that the script reads.
+
+    >>> json_for_script({"end": "</script>"})
+    '<script type="application/json">{"end":"\\\\u003c/script>"}</script>'
+    """
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json">{text}</script>'

@@ -1,4 +1,4 @@
-// Graph figures that answer: a card says what is known of it, and the figure plays step by step (conf/atlas/player.py). Other scripts
+// Graph figures that answer: a card says what is known of it, and the figure plays step by step (conf/drawgrad/player.py). Other scripts
 // find a figure's graph as `graph` of its element, and hear "graph-cards" there: the cards that are asked or played.
 (() => {
   const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -258,10 +258,12 @@
     addEventListener("hashchange", follow);
     addEventListener("load", follow); // earlier, what stands above may still grow
   };
-  for (const figure of document.querySelectorAll(".graph-figure > div[id]:has(.graph-bar)")) {
+  const start = figure => {
     const graph = figure.graph = graphOf(figure);
     answering(graph);
     graph.tell();
-    linked(graph, steppable(graph));
-  }
+    return [graph, steppable(graph)];
+  };
+  globalThis.graphPlayer = { start }; // for figures that come later
+  for (const figure of document.querySelectorAll(".graph-figure > div[id]:has(.graph-bar)")) linked(...start(figure));
 })();

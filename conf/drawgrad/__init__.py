@@ -5,5 +5,6 @@
 ``draw``      the drawing, and a small picture
 ``describe``  the rows of a table, and how numbers are written
 ``play``      forward and backward, one node after the other, and all that a figure says
+``player``    the same as HTML: sentences, notes and controls
 ``rules``     what each operation computes, forward and backward, also as JavaScript
 """

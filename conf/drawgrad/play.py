@@ -6,7 +6,7 @@ it, or two backward passes added up), no number is said at all.
 
 A figure whose leaves can be changed has each sentence a second time, with places for the numbers in brackets that no code has:
 ⟦v3⟧ is the value of the card 3, ⟦s1.0,r5⟧ the sum of what moves back to the first input of the node 1 and of the gradient with
-which backward starts at 5. ``conf/static/graph_live.js.jinja`` fills them.
+which backward starts at 5. ``conf/drawgrad/web/graph_live.js.jinja`` fills them.
 """
 
 from __future__ import annotations
