@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from importlib.metadata import version
 from pathlib import Path
@@ -10,12 +9,8 @@ from pathlib import Path
 import pytest
 
 import atlas
-import up_to_date
 from sources import ROOT
 from tiny.tiny_site import Build, build, copy_of, written
-
-SOURCES = ("conf/conf.py", "docs/index.md", "examples/graphs/page.py", "requirements.txt", "noxfile.py")
-MADE = ("docs/gallery/graphs/page.rst", "build/html/index.html")
 
 
 def read_files(out: Path) -> dict[str, bytes]:
@@ -70,28 +65,3 @@ def test_another_version_of_what_shapes_a_page_has_all_read_again(
     before = atlas.code_version()
     monkeypatch.setattr(atlas, "version", lambda name: "0.0.1" if name == package else version(name))
     assert atlas.code_version() != before
-
-
-@pytest.mark.parametrize("name", [*SOURCES, *MADE, "docs/new.md", "build/html/new.html", "ATLAS_SITE", None])
-def test_a_build_is_begun_where_something_has_changed(
-    name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for path in (tmp_path / file for file in (*SOURCES, *MADE)):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("text", encoding="utf-8")
-    assert not up_to_date.is_current(up_to_date.read_sources(tmp_path), tmp_path)  # nothing is kept yet
-    up_to_date.keep_build(up_to_date.read_sources(tmp_path), tmp_path)
-    if name in up_to_date.SETTINGS:
-        monkeypatch.setenv(name, "https://elsewhere.example/")
-    elif name:
-        (tmp_path / name).write_text("TEXT", encoding="utf-8")  # of the same length
-        os.utime(tmp_path / name, ns=(0, 0))
-    assert up_to_date.is_current(up_to_date.read_sources(tmp_path), tmp_path) == (name is None)
-
-
-def test_all_settings_that_a_build_reads_are_known() -> None:
-    asked = re.compile(r"""environ(?:\.get\(|\[)["'](\w+)["']""")
-    found = {
-        name for file in (ROOT / "conf").rglob("*.py") for name in asked.findall(file.read_text(encoding="utf-8"))
-    }
-    assert found - {"PATH", "PYTHONPATH"} == {*up_to_date.SETTINGS}  # those say where programs lie, not what they do
