@@ -171,10 +171,6 @@ class Fault:
         return "\n    ".join([self.make_headline(), *self.details.splitlines()])
 
 
-class UnfinishedExample(BaseException):
-    """Raised inside an example to end it: it has printed too much. Not an Exception, so that the example does not catch it."""
-
-
 def check_source(script: Path) -> None:
     """See that sphinx-gallery can read a script.
 
@@ -209,8 +205,6 @@ def explain_error(error: BaseException, script: Path, running_line: int) -> Faul
         details = (error.text or "").rstrip()
     elif isinstance(error, SystemExit):
         message = f"the script ended itself with sys.exit({error.code!r}); a page runs to its end"
-    elif isinstance(error, UnfinishedExample):
-        message = str(error)
     elif found := re.match(rf"(?:[\w.]+: )?{re.escape(str(script))}:(\d+): (.*)", message, re.DOTALL):
         line, message, details = int(found[1]), found[2], ""
     elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):
