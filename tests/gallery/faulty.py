@@ -33,7 +33,6 @@ class Faulty:
     at: str
     """How the line begins that must be named."""
     head: str = HEAD
-    cell: int | None = 1
 
     @property
     def source(self) -> bytes:
@@ -55,7 +54,7 @@ GRAPH = "y = 2 * torch.ones((), requires_grad=True)\n# graph: yy -- A graph\n"
 # A loop without end stands on one line: on two, the moment at which it is stopped would decide which of them is named.
 FAULTY = [
     Faulty("raises", "x = torch.ones(2)\nx.backward()\n", "element 0 of tensors does not require grad", "x.backward"),
-    Faulty("raises_in_a_later_cell", f"x = 1\n{CELL}y = x / 0\n", "ZeroDivisionError", "y = x / 0", cell=2),
+    Faulty("raises_in_a_later_cell", f"x = 1\n{CELL}y = x / 0\n", "ZeroDivisionError", "y = x / 0"),
     Faulty("fails_an_assert", "assert 1 + 1 == 3\n", "AssertionError", "assert 1 + 1"),
     Faulty("never_reaches_an_assert", "if x := 0:\n    assert x\n", "this assert never ran", "    assert x"),
     Faulty("exits", "sys.exit(0)\n", "sys.exit(0)", "sys.exit"),
@@ -79,17 +78,17 @@ FAULTY = [
     ),
     Faulty("writes_a_file", "open('data.bin', 'w').close()\n", "a file beside the script: data.bin", "import os"),
     Faulty("has_no_syntax", "x = 1\ny = )\n", "SyntaxError: unmatched ')'", "y = )"),
-    Faulty("has_no_syntax_later", f"x = 1\n{CELL}y = )\n", "SyntaxError: unmatched", "y = )", cell=2),
+    Faulty("has_no_syntax_later", f"x = 1\n{CELL}y = )\n", "SyntaxError: unmatched", "y = )"),
     Faulty("is_indented_by_a_tab", "if os:\n    x = 1\n\ty = 2\n", "TabError: inconsistent use of tabs", "\ty = 2"),
     Faulty("is_indented_wrongly", "x = 1\n  y = 2\n", "IndentationError: unexpected indent", "  y = 2"),
-    Faulty("has_a_mark", "x = 1\n", "save it as UTF-8 without BOM", "", head=f"\ufeff{HEAD}", cell=None),
-    Faulty("is_empty", "", BARE, "", head="", cell=None),
+    Faulty("has_a_mark", "x = 1\n", "save it as UTF-8 without BOM", "", head=f"\ufeff{HEAD}"),
+    Faulty("is_empty", "", BARE, "", head=""),
     Faulty(
         "asks_for_no_time", "# sphinx_gallery_time_limit = a minute\nx = 1\n", "write a positive number", "# sphinx"
     ),
     Faulty("is_not_utf8", "x = 1\ny = '\udcff'\n", "not UTF-8", "y = "),
-    Faulty("has_no_title", "x = 1\n", "the docstring with its title", "", head=UNTITLED, cell=None),
-    Faulty("has_no_docstring", "x = 1\n", BARE, "", head="import torch\n", cell=None),
+    Faulty("has_no_title", "x = 1\n", "the docstring with its title", "", head=UNTITLED),
+    Faulty("has_no_docstring", "x = 1\n", BARE, "", head="import torch\n"),
     Faulty("asks_for_input", "input()\n", "input()", "input()"),
     Faulty("misspells_a_graph", GRAPH, "did you mean 'y'?", "# graph"),
 ]

@@ -248,14 +248,14 @@ def _make_fault(one: _Running, message: str) -> Fault:
     """A fault of a process that left no result, at the line that it ran last."""
     line, job = int.from_bytes(one.line[:8], "little"), one.job
     said = job.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-    return _name_original(Fault(str(job.copied), line, message, said, scripts.find_cell(job.script, line)), job)
+    return _name_original(Fault(str(job.copied), line, message, said), job)
 
 
 def _name_original(fault: Fault, job: Job) -> Fault:
     """The same fault with the path of the original script. What ran was a copy, and its author does not know the copy."""
     copied, original = str(job.copied), str(job.script).removeprefix(f"{Path.cwd()}/")
     said = (text.replace(copied, original) for text in (fault.message, fault.details))
-    return Fault(original, fault.line, *said, fault.cell)
+    return Fault(original, fault.line, *said)
 
 
 def _list_session(session: int) -> list[int]:

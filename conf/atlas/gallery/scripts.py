@@ -22,8 +22,6 @@ MARK = ".. needs-a-gpu::"
 _MARK = re.compile(rf"^(# |){re.escape(MARK)}[ \t]*$", re.MULTILINE)
 _TIME_LIMIT = re.compile(r"^# sphinx_gallery_time_limit\b(?:[ \t]*=[ \t]*(\d+(?:\.\d+)?)[ \t]*$)?", re.MULTILINE)
 _DOCSTRING = re.compile(r"\A\ufeff?(?:\s*#.*\n)*\s*[rR]?(\"\"\"|''')(.*?)\1", re.DOTALL)
-#: A text block, as sphinx-gallery finds it, also in a script that Python cannot read.
-_TEXT = re.compile(r"(?:^#{20,}.*|^# ?%%.*)\s(?:^#.*\s?)*", re.MULTILINE)
 
 
 class ScriptError(Exception):
@@ -139,7 +137,7 @@ def _find_fault(script: Path, depth: int) -> str:
     return ""
 
 
-# -- What went wrong in a script, with the file, the line and the cell -------------------------------------
+# -- What went wrong in a script, with the file and the line -------------------------------------
 
 
 class PageFault(Exception):
@@ -155,16 +153,13 @@ class Fault:
     message: str
     details: str = ""
     """A traceback, or the end of what the script printed."""
-    cell: int | None = None
-    """Which code cell the line is in, counted from 1."""
 
     def make_headline(self) -> str:
         """
-        >>> Fault("examples/graphs/page.py", 12, "ValueError: no", cell=3).make_headline()
-        'examples/graphs/page.py:12: cell 3: ValueError: no'
+        >>> Fault("examples/graphs/page.py", 12, "ValueError: no").make_headline()
+        'examples/graphs/page.py:12: ValueError: no'
         """
-        where = f"{self.script}:{self.line}" if self.line else self.script
-        return f"{where}: cell {self.cell}: {self.message}" if self.cell else f"{where}: {self.message}"
+        return f"{self.script}:{self.line}: {self.message}" if self.line else f"{self.script}: {self.message}"
 
     def make_report(self) -> str:
         """The headline, with the details below it."""
@@ -209,18 +204,4 @@ def explain_error(error: BaseException, script: Path, running_line: int) -> Faul
         line, message, details = int(found[1]), found[2], ""
     elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         message = f"the script needs more memory than a page may take: {message}"
-    return Fault(str(script), line, message, details, find_cell(script, line))
-
-
-def find_cell(script: Path, line: int) -> int | None:
-    """Which code cell of the script a line is in, counted from 1; None if it is in none. The script need not be Python."""
-    text = read_script(script)
-    docstring = _DOCSTRING.match(text)
-    texts = list(_TEXT.finditer(text, docstring.end() if docstring else 0))
-    begins = [docstring.end() if docstring else 0, *(found.end() for found in texts)]
-    ends = [*(found.start() for found in texts), len(text)]
-    cells = [(begin, end) for begin, end in zip(begins, ends, strict=True) if text[begin:end].strip()]
-    for number, (begin, end) in enumerate(cells, 1):
-        if text.count("\n", 0, begin) < line <= text.count("\n", 0, end) + (end == len(text)):
-            return number
-    return None
+    return Fault(str(script), line, message, details)
