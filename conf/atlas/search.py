@@ -222,10 +222,6 @@ def _visit_box(self: Any, node: search_box) -> None:
     raise nodes.SkipNode
 
 
-def _skip_node(self: Any, node: nodes.Element) -> None:
-    raise nodes.SkipNode
-
-
 class PagesWithAllPages(ListingPages):
     """Where the list of all pages stands. Gathered: their names and titles, in the order of the navigation."""
 
@@ -334,7 +330,7 @@ def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(search_box, html=(_visit_box, None), text=(_skip_node, None), gettext=(_skip_node, None))
+    app.add_node(search_box, html=(_visit_box, None))
     app.add_directive("search-box", SearchBox)
     add_place(app, "all-pages", all_pages)
     add_place(app, "symptoms", symptom_list)
