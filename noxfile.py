@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import nox
 
@@ -182,18 +181,6 @@ def repeat(session: nox.Session) -> None:
 def linkcheck(session: nox.Session) -> None:
     """Ask every link to another site whether it still leads somewhere. Needs the network."""
     run_sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
-
-
-@nox.session(default=False)
-def reference(session: nox.Session) -> None:
-    """Bring the inventory of PyTorch's reference for the release in requirements.in. Needs the network."""
-    release = re.search(r"^torch==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[1]
-    with urlopen(f"https://docs.pytorch.org/docs/{release}/objects.inv", timeout=60) as answer:
-        content = answer.read()
-    if not content.startswith(b"# Sphinx inventory version 2"):
-        session.error("what PyTorch's site sent is no inventory; the old one stays")
-    (ROOT / "conf/atlas/objects.inv").write_bytes(content)
-    session.log(f"now give {release} in intersphinx_mapping in conf/conf.py, and build")
 
 
 @nox.session(default=False)

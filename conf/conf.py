@@ -51,7 +51,8 @@ smartquotes = False  # a message in a title stays as PyTorch prints it
 nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
 nitpick_ignore = []
 
-# Links to PyTorch's reference, of the release in requirements.txt. A build reads the file; `nox -s reference` brings a new one.
+# Links to PyTorch's reference, of the release in requirements.txt. A build reads the file, which comes from there:
+# curl -o conf/atlas/objects.inv https://docs.pytorch.org/docs/2.13/objects.inv
 intersphinx_mapping = {
     "torch": ("https://docs.pytorch.org/docs/2.13/", str(Path(__file__).parent / "atlas" / "objects.inv"))
 }

@@ -15,7 +15,7 @@ for the button that copies it, the search and the Markdown copy: a link is put i
 sphinx-codeautolink 0.20.0 and sphinx-gallery 0.22.1 find half of these links, and hardly any method of a tensor.
 
 Where the reference has a name, intersphinx knows from ``objects.inv`` beside this file, so a build needs no network;
-``nox -s reference`` brings a new one. It is of one release: 2.13 has the functions of ``torch.cuda.memory`` on other pages.
+``conf.py`` says where it is from. It is of one release: 2.13 has the functions of ``torch.cuda.memory`` on other pages.
 """
 
 from __future__ import annotations
