@@ -1,4 +1,4 @@
-"""Run examples in child processes: as many at once as there are cores, the longest first, each within its limits.
+"""Run examples in child processes: as many at once as there are cores, each within its limits.
 
 A process is forked from the build, which has imported torch and matplotlib but computed nothing. It starts a session, so that
 it can be ended together with everything that it starts. It runs the script in a folder that holds nothing else, and writes
@@ -74,7 +74,6 @@ class Job:
     limits: Limits = LIMITS
     alone: bool = False
     """Whether nothing else may run beside it: it measures time."""
-    expected_seconds: float = math.inf
     end: int | None = None
     """The line from which on the script must not run; None to run all of it."""
 
@@ -151,7 +150,7 @@ def run_jobs(jobs: Sequence[Job], settings: Mapping[str, Any], *, at_once: int =
     """
     if jobs:
         import_before_fork(len(jobs))
-    waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
+    waiting = sorted(jobs, key=lambda job: (job.alone, job.name))
     slots, running = at_once or count_cores(), []
     try:
         while waiting or running:

@@ -89,7 +89,7 @@ def find_stale_pages(pages: Sequence[Page], replayed: Mapping[Page, Recording], 
     fingerprint = cache.compute_fingerprint(settings)
     found = {page: replayed[page].identify() if page in replayed else "" for page in pages}
     keys = {page: cache.compute_key(page, fingerprint, recording) for page, recording in found.items()}
-    return {page: key for page, key in keys.items() if cache.read_facts(page, key) is None}
+    return {page: key for page, key in keys.items() if not cache.is_current(page, key)}
 
 
 def run_pages(
@@ -107,7 +107,7 @@ def run_pages(
         if outcome.fault is None:
             if page in replayed:
                 recordings.replay_recording(page, replayed[page], outcome.job.made)
-            cache.publish_page(page, outcome.job.made, stale[page], **outcome.facts)
+            cache.publish_page(page, outcome.job.made, stale[page])
             said = f"{outcome.facts['seconds']:.1f} s"
         else:
             faults.append(outcome.fault)
@@ -134,7 +134,6 @@ def make_job(page: Page, work: Path, limits: Limits = LIMITS, *, on_paper: bool 
         (work / page.name.replace("/", "--")).resolve(),
         replace(limits, seconds=max(limits.seconds, scripts.find_time_limit(text)[0])),
         alone=has_request("varies", scripts.split_at_mark(text)[0] if on_paper else text),
-        expected_seconds=cache.load_seconds(page),
         end=scripts.find_marks(text)[0] if on_paper else None,
     )
 
