@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from atlas.toolbox import Refusal
 
@@ -40,17 +40,12 @@ _SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
 def check_settings(app: Sphinx, config: Config) -> None:
     """Connected to ``config-inited``.
 
-    :raises Refusal: if a host's setting is wrong: the address of the site, to which the names of pages are appended, or the
-        commit that it is built from.
+    :raises Refusal: if the address of the site, to which the names of pages are appended, is none.
     """
     if not _SITE.fullmatch(config.html_baseurl):
         raise Refusal(
             f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
             "such as https://owner.example/some-fork/"
-        )
-    if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
-        raise Refusal(
-            f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
         )
 
 
@@ -80,7 +75,12 @@ def get_torch_version() -> str:
 
 
 def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
-    """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read."""
+    """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read.
+
+    ``app.atlas_changes`` is the day on which each file was last changed, if git knows it. ``app.atlas_facts`` has ``commit``
+    (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are, and the pages
+    that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
+    """
     app.atlas_changes = find_changes(Path(env.srcdir).parent)
     app.atlas_facts = {
         "commit": app.config.atlas_commit or None,
@@ -90,13 +90,6 @@ def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
         "checks": sum(count_checks(env, page) for page in env.found_docs),
         "not_recorded": sorted(page for page in env.found_docs if env.metadata[page].get(_GAP)),
     }
-
-
-def get_facts(app: Sphinx) -> dict[str, Any]:
-    """``commit`` (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are,
-    and the pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
-    """
-    return app.atlas_facts
 
 
 # -- The date of the sources ----------------------------------------------------------------------
@@ -125,11 +118,6 @@ def find_changes(root: Path) -> dict[str, str]:
         day = datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
         changes = dict.fromkeys(files.split("\n"), day) | changes  # the newest is first, and stays
     return changes
-
-
-def find_change(app: Sphinx, source: str) -> str | None:
-    """The day on which a file of the repository was last changed, if git knows it."""
-    return app.atlas_changes.get(source)
 
 
 def _read_commit_time(root: Path) -> int | None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -24,7 +23,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from atlas.boxes import claims
-from atlas.build_facts import count_checks, find_change, get_facts
+from atlas.build_facts import count_checks, get_torch_version
 from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
@@ -112,9 +111,8 @@ def make_install_command(code: str) -> str:
 
     :raises SyntaxError: if the code is no Python.
     """
-    torch = version("torch").partition("+")[0]
     others = (package for package in list_packages(code) if package != "torch")
-    return " ".join(["pip install", f"torch=={torch}", *others])
+    return " ".join(["pip install", f"torch=={get_torch_version()}", *others])
 
 
 # -- Below the theme's own foot -------------------------------------------------------------------
@@ -138,7 +136,7 @@ def make_report_address(app: Sphinx, page: str) -> str | None:
 
     A reader writes and sends the issue on the host of the sources; this site is told nothing.
     """
-    sources, facts = get_repository(app.config), get_facts(app)
+    sources, facts = get_repository(app.config), app.atlas_facts
     if not sources:
         return None
     where = app.config.html_baseurl + app.builder.get_target_uri(page)
@@ -164,10 +162,10 @@ def list_built_sentences(app: Sphinx, page: str, context: dict[str, Any]) -> Ite
 
     The number of asserts of the whole site changes with any page, and only a build that is published is sure to write them all.
     """
-    facts = get_facts(app)
+    facts = app.atlas_facts
     commit, day = facts["commit"], facts["date"]
     sources = f" from sources of {day}" if day else ""
-    if changed := find_change(app, find_source(page) or f"docs/{app.env.doc2path(page, base=False)}"):
+    if changed := app.atlas_changes.get(find_source(page) or f"docs/{app.env.doc2path(page, base=False)}"):
         yield f"This page was last changed on {changed}."
     if commit:
         words = f"<code>{commit[:7]}</code>"

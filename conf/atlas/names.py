@@ -34,7 +34,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.intersphinx import InventoryAdapter
-from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .code_reader import TorchNames, Use, find_uses, list_other_names
@@ -42,8 +41,6 @@ from .folds import make_details
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order
 from .toolbox import link_to
-
-logger = logging.getLogger(__name__)
 
 INDEX = "reference/names"
 LONGEST = 10  # names in the line of a page
@@ -83,17 +80,9 @@ def lead_to_release(app: Sphinx, document: nodes.document) -> None:
     for raw in document.findall(nodes.raw):  # rows of long tables
         if _STABLE.search(raw.astext()):
             raw[:] = [nodes.Text(_STABLE.sub(release, raw.astext()))]
-    links = [link for link in document.findall(nodes.reference) if _STABLE.match(link.get("refuri", ""))]
-    if not links:
-        return
-    places = {item.uri for named in InventoryAdapter(app.env).main_inventory.values() for item in named.values()}
-    pages = {place.partition("#")[0] for place in places}
-    for link in links:
-        link["refuri"] = address = _STABLE.sub(release, link["refuri"])
-        page, _, anchor = address.partition("#")
-        # names are in the inventory with their anchors, other parts of a page are not
-        if page not in pages or (anchor.startswith("torch.") and address not in places):
-            logger.warning("PyTorch's reference has no %s, or objects.inv is old", address, location=link)
+    for link in document.findall(nodes.reference):
+        if "refuri" in link:
+            link["refuri"] = _STABLE.sub(release, link["refuri"])
 
 
 def get_torch_names(env: BuildEnvironment) -> TorchNames:
@@ -254,9 +243,8 @@ def fill_index(app: Sphinx, document: nodes.document, page: str) -> None:
         index = nodes.definition_list(classes=["names-used"])
         # what begins with an underscore is for the few who know its name
         for name in sorted(names, key=lambda name: ("._" in name, shorten_name(name).lower(), name)):
-            term = nodes.term(
-                "", "", _link_to_reference(app.env, name), ids=[f"name-{name}"]
-            )  # case stays: ``t`` and ``T`` are two
+            # case stays: ``t`` and ``T`` are two
+            term = nodes.term("", "", _link_to_reference(app.env, name), ids=[f"name-{name}"])
             # without the titles, a search for a page's title would find this page too
             where = nodes.definition("", *_link_to_users(app, page, name, pages[name]), classes=["no-search"])
             index += nodes.definition_list_item("", term, where)
@@ -363,9 +351,8 @@ def _get_text(line: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    others = (
-        app.registry.post_transforms
-    )  # sphinx-gallery would make a link of each use, and a node of each word of the code
+    # sphinx-gallery would make a link of each use, and a node of each word of the code
+    others = app.registry.post_transforms
     others[:] = [transform for transform in others if transform.__name__ != "CodeLinksTransform"]
     app.add_node(names_index)
     app.add_node(nodes.literal_block, override=True, html=(visit_code, None))

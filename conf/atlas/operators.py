@@ -13,7 +13,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from . import formulas
+from .build_facts import get_torch_version
 from .gallery.process import count_cores
 from .tables import let_break, make_long_table, mark_code
 from .toolbox import Refusal, load_json
@@ -40,7 +40,7 @@ DATA = Path("reference/data/operators.json")
 def identify_result() -> dict[str, Any]:
     """What the result depends on: the version of PyTorch, and the program with those beside it."""
     code = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(PROGRAM.parent.glob("*.py"))))
-    return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
+    return {"torch": get_torch_version(), "code": code.hexdigest()[:16]}
 
 
 def read_operators(docs: Path) -> dict[str, Any] | None:

@@ -26,7 +26,6 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
 
-from atlas.build_facts import get_facts
 from atlas.head import make_plain_text
 from atlas.toolbox import first_sentences, one_line, write_if_changed, write_whole
 
@@ -37,7 +36,7 @@ def write_site_files(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``, after the pages' Markdown is written: the archive of the site holds all other files."""
     if exception is not None or app.builder.name != "html":
         return
-    write_whole(Path(app.outdir, "build.json"), json.dumps(get_facts(app), indent=1) + "\n")
+    write_whole(Path(app.outdir, "build.json"), json.dumps(app.atlas_facts, indent=1) + "\n")
     write_sitemap(app)
     write_previews(app)
     write_moved_pages(app)
@@ -172,7 +171,7 @@ _PRELOAD = re.compile(rb'<link rel="preload"[^>]*>\n?')
 
 
 def write_archives(app: Sphinx) -> None:
-    """Pack what a published build makes to take along; of another build there is none.
+    """Pack what a published build makes to take along.
 
     ``shutil.make_archive`` and sphinx-gallery's ``download_all_examples`` write the times of files: no two would be the same.
     """
@@ -180,9 +179,6 @@ def write_archives(app: Sphinx) -> None:
     if app.config.atlas_commit:
         pack_archive(out / EXAMPLES, list_examples(app))
         pack_archive(out / SITE, list_site(out))
-    else:
-        for name in ARCHIVES:
-            (out / name).unlink(missing_ok=True)
 
 
 def list_site(out: Path) -> dict[str, Path]:

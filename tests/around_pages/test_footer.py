@@ -43,7 +43,7 @@ def test_an_example_offers_colab_downloads_and_what_to_install(hosted_page: Page
 
 
 def test_names_on_pypi_stand_in_it_and_no_build_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footer, "version", lambda package: "2.13.0+cpu")
+    monkeypatch.setattr("atlas.build_facts.version", lambda package: "2.13.0+cpu")
     code = "import math\nimport torch\nimport pandas as pd\nfrom sklearn import datasets\n"
     assert footer.make_install_command(code) == "pip install torch==2.13.0 pandas scikit-learn"
 
