@@ -59,7 +59,7 @@ FILES = {
     "docs/text.md": "# Text\n\nText.\n\n## A part\n\nText.\n",
     "docs/search.md": "# Search\n\nText.\n",  # to which each page leads
     "docs/words.md": WORDS,
-    "docs/gap.md": "# Gap\n\n```{not-recorded} nobody had one\n```\n",  # as the runner marks a page that no recording fits
+    "docs/gap.md": "# Gap\n\n```{container} not-recorded\nText.\n```\n",  # as the runner marks a page that no recording fits
     "docs/bare.md": "# Bare\n\n```\ncode\n```\n",
     "docs/moved-pages.txt": "# Why: a better name\nold.html guide/which.html\nlong/gone.html guide/which.html#a-part\n",
     "docs/published-pages.txt": "old.html\ntext.html\n",

@@ -38,7 +38,6 @@ FILES = {
     "docs/changed.md": CHANGED,
     "docs/proof.md": "# Proof\n\n```{proof}\n```\n",
     "docs/quoted.md": "# Quoted\n\n" + QUOTED.replace("ADDRESS", "https://example.org/threads/1"),
-    "docs/recorded.md": "# Recorded\n\n```{recorded}\n:gpu: A100\n:torch: 2.13.0\n:date: 2026-11-01\n:edited:\n```\n",
     "docs/square.md": "# The square $x^2$\n\n## Its derivative $2x$\n\n```{page-filter} terms\n```\n\nText.\n",
     "examples/graphs/one.py": EXAMPLE.format(1, "assert x\nassert x == 1"),
     "examples/graphs/two.py": EXAMPLE.format(2, "assert x"),
@@ -67,11 +66,6 @@ def test_a_quoted_message_stands_in_one_piece_with_its_source(own: Build) -> Non
     page = read(own, "quoted.html")
     assert text_of(page.select_one(".quoted-message pre")) == "RuntimeError: CUDA error: no kernel image is available"
     assert page.select_one(".quoted-message-source a")["href"] == "https://example.org/threads/1"
-
-
-def test_a_recording_names_its_machine_and_that_the_text_is_newer(own: Build) -> None:
-    said = text_of(read(own, "recorded.html").select_one(".provenance.recorded"))
-    assert "measured on an A100 with PyTorch 2.13.0 on 2026-11-01, with this code; the text was edited later." in said
 
 
 def test_another_version_is_told_with_both_values(own: Build) -> None:
