@@ -262,24 +262,8 @@ class MemoryCells(SphinxDirective):
     """
 
     def run(self) -> list[nodes.Node]:
-        cells = [f"<td>{number}</td>" for number in range(12)]
-        grid = "".join(f"<tr>{''.join(cells[first : first + 4])}</tr>" for first in (0, 4, 8))
-        said = {
-            "size": (3, 4),
-            "again": "start again",
-            "shares": "x reads the marked cells of the first tensor's memory. Point to a number to see its cell.",
-            "copied": "x is a copy with its own memory. A write into it leaves the first tensor as it is.",
-        }
-        html = (
-            '<div class="memory-cells no-search"><p><code class="cells-code">x = torch.arange(12).reshape(3, 4)</code></p>'
-            '<div class="cells-calls" role="group" aria-label="Call one of these on x"></div>'
-            f'<table class="cells-tensor" aria-label="x">{grid}</table>'
-            '<p class="cells-facts"><code>.shape (3, 4)</code> <code>.stride() (4, 1)</code> '
-            "<code>.storage_offset() 0</code> <code>.is_contiguous() True</code></p>"
-            f'<table class="cells-memory" aria-label="memory"><tr>{"".join(cells)}</tr></table>'
-            f'<p class="cells-said" aria-live="polite">{said["shares"]}</p>{json_for_script(said)}</div>'
-        )
-        return [nodes.raw("", html, format="html")]
+        lines = Path(__file__).with_name("memory_cells.html").read_text(encoding="utf-8").splitlines()
+        return [nodes.raw("", "".join(map(str.strip, lines)), format="html")]
 
 
 # -- A function as a form -------------------------------------------------------------------------
