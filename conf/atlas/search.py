@@ -31,7 +31,6 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
@@ -301,18 +300,6 @@ class PagesWithSymptoms(ListingPages):
         return groups
 
 
-class LeaveOutCards(SphinxTransform):
-    """Take away sphinx-gallery's cards below the list: they name the same pages, and on a phone they are forty screens."""
-
-    default_priority = 400
-
-    def apply(self, **kwargs: object) -> None:
-        for place in self.document.findall(symptom_list):
-            for node in list(place.findall(siblings=True, descend=False, include_self=False)):
-                if isinstance(node, (nodes.raw, nodes.comment, addnodes.only)):
-                    node.parent.remove(node)
-
-
 def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in."""
     for place in list(document.findall(symptom_list)):
@@ -334,7 +321,6 @@ def setup(app: Sphinx) -> None:
     app.add_directive("search-box", SearchBox)
     add_place(app, "all-pages", all_pages)
     add_place(app, "symptoms", symptom_list)
-    app.add_transform(LeaveOutCards)
     enable_stores(app, SearchedPages, PagesWithAllPages, PagesWithSymptoms)
     app.connect("builder-inited", leave_out_index_of_sphinx)
     connect_for_pages(app, "doctree-resolved", fill_all_pages)
