@@ -67,16 +67,6 @@ def probe_when_needed(app: Sphinx) -> None:
     logger.info(done.stdout.strip())
 
 
-def read_rows(directive: SphinxDirective) -> list[dict[str, Any]]:
-    """What was found, one dictionary for each operator; the directive's page depends on it."""
-    docs = Path(directive.env.srcdir)
-    directive.env.note_dependency(str(docs / DATA))
-    found = read_operators(docs)
-    if found is None:
-        raise directive.error(f"{DATA} is missing or out of date: build again")
-    return found["rows"]
-
-
 # -- The table ------------------------------------------------------------------------------------
 
 HEADS = (
@@ -102,9 +92,10 @@ class OperatorTable(SphinxDirective):
     """``{operator-table}``: all rows, and an index entry for each."""
 
     def run(self) -> list[nodes.Node]:
-        rows = read_rows(self)
         docs = Path(self.env.srcdir)
-        self.env.note_dependency(str(docs / formulas.DATA))
+        for file in (DATA, formulas.DATA):
+            self.env.note_dependency(str(docs / file))
+        rows = read_operators(docs)["rows"]
         known = frozenset(formulas.load_formulas(docs) or ())
         entries = [("single", row["name"], make_operator_anchor(row["name"]), "main", None) for row in rows]
         return [addnodes.index(entries=entries), make_operator_table(rows, known)]

@@ -113,8 +113,6 @@ FAULTS = {
     "open": ('```{predict} What is it?\n:answer: ["4"]\n```\n', BESIDE),
     "unasked": ("```{predict} What is it?\n```\n", "a prediction needs its answer"),
     "filter": ("```{page-filter} pages\n```\n", "there is no filter of 'pages': choose from symptoms, terms"),
-    "operators": ("```{operator-table}\n```\n", "operators.json is missing or out of date: build again"),
-    "formulas": ("```{derivative-formulas}\n```\n", "formulas.json is missing or of another PyTorch"),
 }
 
 
