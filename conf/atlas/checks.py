@@ -6,7 +6,7 @@
 - ``examples/pages.toml`` that does not fit the scripts, and two pages with one title.
 
 Sphinx reads the pages that sphinx-gallery makes of scripts, so it would name ``docs/gallery/graphs/zero.rst:40``, which nobody
-edits. ``PlaceInScript`` names ``examples/graphs/zero.py:23`` instead, in every warning and error, whoever has found it.
+edits. ``place_log_in_scripts`` names ``examples/graphs/zero.py:23`` instead, in every warning and error, whoever has found it.
 """
 
 from __future__ import annotations
@@ -224,18 +224,17 @@ def find_line_of_script(page: list[str], script: list[str], line: int) -> int:
     return place
 
 
-class PlaceInScript(logging.Filter):
-    """A filter of Sphinx's log: what is placed on a page of the gallery is placed in the script."""
+def place_log_in_scripts(app: Sphinx) -> None:
+    """Have Sphinx's log place in the script what is placed on a page of the gallery."""
 
-    def __init__(self, app: Sphinx) -> None:
-        super().__init__()
-        self._app = app
-
-    def filter(self, record: logging.LogRecord) -> bool:
+    def place(record: logging.LogRecord) -> bool:
         location = getattr(record, "location", None)
         if isinstance(location, str) and ".rst" in location:
-            record.location = place_in_script(location, self._app)
+            record.location = place_in_script(location, app)
         return True
+
+    for handler in logging.getLogger("sphinx").handlers:
+        handler.addFilter(place)  # behind Sphinx's own filters, which make text of a location
 
 
 def setup(app: Sphinx) -> None:
@@ -243,5 +242,4 @@ def setup(app: Sphinx) -> None:
     connect_for_pages(app, "doctree-read", check_outputs)
     connect_for_pages(app, "doctree-read", check_doctests)
     app.connect("env-updated", check_site)  # in every build, also in one that reads no page
-    for handler in logging.getLogger("sphinx").handlers:
-        handler.addFilter(PlaceInScript(app))  # behind Sphinx's own filters, which make text of a location
+    place_log_in_scripts(app)

@@ -11,7 +11,6 @@ joins the sources, which hold no output.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -47,7 +46,7 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
         ),
     )
 ]
-_OPTIONS = ["--from=html-native_divs-native_spans", "--to=gfm-raw_html+tex_math_dollars", "--wrap=none"]
+_HTML, _MARKDOWN = "html-native_divs-native_spans", "gfm-raw_html+tex_math_dollars"
 
 
 def write_markdown(app: Sphinx, exception: Exception | None) -> None:
@@ -85,7 +84,7 @@ def _get_time(path: Path) -> int:
 def convert_page(page: str) -> str:
     """The article of a page of HTML as Markdown.
 
-    :raises subprocess.CalledProcessError: if pandoc fails.
+    :raises RuntimeError: if pandoc fails.
 
     >>> print(convert_page('<nav>no</nav><article><h1>One<a class="headerlink" href="#one">¶</a></h1>2</article>').strip())
     # One
@@ -96,10 +95,7 @@ def convert_page(page: str) -> str:
     article = found[1] if found else ""
     for pattern, by in _REPLACED:
         article = pattern.sub(by, article)
-    done = subprocess.run(
-        [pypandoc.get_pandoc_path(), *_OPTIONS], input=article, capture_output=True, encoding="utf-8", check=True
-    )
-    return done.stdout
+    return pypandoc.convert_text(article, _MARKDOWN, _HTML, ["--wrap=none", "--quiet"], verify_format=False)
 
 
 def link_to_copy(

@@ -74,10 +74,6 @@ def test_the_environment_decides(checkout: Path, monkeypatch: pytest.MonkeyPatch
     assert find_date(checkout) is None
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
     assert find_date(checkout) == "2026-09-21"
-    for said in ("yesterday", "9" * 30):
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
-        with pytest.raises(Refusal, match="SOURCE_DATE_EPOCH is"):
-            find_date(checkout)
 
 
 def test_a_checkout_of_another_user_is_named_with_the_way_out(

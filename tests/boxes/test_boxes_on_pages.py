@@ -111,7 +111,6 @@ FAULTS = {
     "unchanged": (f"```{{torch-changed}} 2.15\n:probe: {KINK}\n```\n", UNCHANGED),
     "markup": (":::{how-measured} It fills ``.grad``.\n:::\n", "leave out the markup"),
     "open": ('```{predict} What is it?\n:answer: ["4"]\n```\n', BESIDE),
-    "unasked": ("```{predict} What is it?\n```\n", "a prediction needs its answer"),
     "filter": ("```{page-filter} pages\n```\n", "there is no filter of 'pages': choose from symptoms, terms"),
 }
 

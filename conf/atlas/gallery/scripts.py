@@ -124,12 +124,8 @@ def check_scripts(examples: Path) -> None:
 
 
 def _find_fault(script: Path, depth: int) -> str:
-    if depth == 1:
-        return "the script is in no chapter; move it into the folder of one"
-    if depth > 2:
-        return "the script is in a folder below its chapter; move it into the chapter itself"
-    if not (script.parent / HEADER).is_file():
-        return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
+    if depth != 2 or not (script.parent / HEADER).is_file():
+        return f"the script is in no chapter; move it into the folder of one, which has a {HEADER}"
     if not re.fullmatch(r"[A-Za-z]\w*", script.stem, re.ASCII):
         return "this is no name for a page; use letters from a to z, digits and underscores, and begin with a letter"
     if len(find_marks(read_script(script))) > 1:
