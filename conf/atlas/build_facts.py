@@ -11,7 +11,6 @@ that are no commit have no date.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -19,12 +18,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from atlas.toolbox import Refusal
-
 if TYPE_CHECKING:  # Sphinx is imported where it is needed: noxfile.py asks for the date before it starts Sphinx
     from docutils import nodes
     from sphinx.application import Sphinx
-    from sphinx.config import Config
     from sphinx.environment import BuildEnvironment
 
 #: What a site is made from, in the repository.
@@ -32,22 +28,6 @@ SOURCES = ("conf", "docs", "examples", "requirements.txt")
 _COUNT = "atlas-checks"
 _GAP = "atlas-not-recorded"
 _HISTORY = ("log", "--format=%x00%ct", "--name-only", "--no-renames", "--", "docs", "examples")
-_SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
-
-# -- Settings of a host ---------------------------------------------------------------------------
-
-
-def check_settings(app: Sphinx, config: Config) -> None:
-    """Connected to ``config-inited``.
-
-    :raises Refusal: if the address of the site, to which the names of pages are appended, is none.
-    """
-    if not _SITE.fullmatch(config.html_baseurl):
-        raise Refusal(
-            f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
-            "such as https://owner.example/some-fork/"
-        )
-
 
 # -- Facts ----------------------------------------------------------------------------------------
 
@@ -146,6 +126,5 @@ def setup(app: Sphinx) -> None:
     from atlas.page_store import connect_for_pages
 
     app.add_config_value("atlas_commit", "", "html", [str])
-    app.connect("config-inited", check_settings)
     connect_for_pages(app, "doctree-read", keep_checks)
     app.connect("env-updated", collect_facts)

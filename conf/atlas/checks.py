@@ -104,11 +104,9 @@ def check_outputs(app: Sphinx, document: nodes.document) -> None:
                 "the output of this example shows %s; print a name or a value instead", fault, location=block
             )
         block["classes"] += choose_style(text)
-    for raw in list(document.findall(nodes.raw)):
+    for raw in document.findall(nodes.raw):
         text = raw.astext()
-        if "sg-tag-list" in text:  # sphinx-gallery repeats its id; the site has no tags
-            raw.parent.remove(raw)
-        elif raw.get("format") == "html" and "output_subarea" in text:
+        if raw.get("format") == "html" and "output_subarea" in text:
             for fault in find_traces(text):
                 logger.error("the table of this example shows %s; show a name or a value", fault, location=raw)
             # pandas leaves the corner of a table empty: an empty cell, not a heading of nothing
@@ -133,12 +131,9 @@ def find_unrun_doctests(document: nodes.document) -> Iterator[nodes.Element]:
                 yield block
     for quote in document.findall(nodes.block_quote):
         around = [quote.parent, quote.parent.parent]
-        if all(isinstance(node, nodes.block_quote) for node in around) and not _is_quoted(around[-1]):
+        is_third = all(isinstance(node, nodes.block_quote) for node in around)
+        if is_third and not isinstance(around[-1].parent, nodes.block_quote):
             yield quote
-
-
-def _is_quoted(node: nodes.Element) -> bool:
-    return isinstance(node.parent, nodes.block_quote)
 
 
 def check_doctests(app: Sphinx, document: nodes.document) -> None:

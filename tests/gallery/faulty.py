@@ -88,4 +88,6 @@ FAULTY = [
     Faulty("has_no_docstring", "x = 1\n", BARE, "", head="import torch\n"),
     Faulty("asks_for_input", "input()\n", "input()", "input()"),
     Faulty("misspells_a_graph", GRAPH, "did you mean 'y'?", "# graph"),
+    Faulty("names_no_variable", GRAPH.replace("yy", "2y"), "the script has no variable '2y'", "# graph"),
+    Faulty("predicts_a_statement", "# predict: x = 1 -- What?\n", "SyntaxError: invalid syntax", "# predict"),
 ]

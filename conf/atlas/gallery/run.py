@@ -46,8 +46,6 @@ def fill_cache(app: Sphinx) -> None:
         this is to be a release, and a recording is missing or out of date.
     """
     settings = app.config.sphinx_gallery_conf
-    if not settings["plot_gallery"]:
-        return
     examples = Path(app.srcdir, settings["examples_dirs"]).resolve()
     made, work = Path(app.srcdir, settings["gallery_dirs"]), Path(app.doctreedir).parent / "running"
     try:
