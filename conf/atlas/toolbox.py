@@ -91,9 +91,7 @@ def link_to(app: Sphinx, page: str, target: str, words: str | nodes.Node = "", *
 # -- Text of a page as words to show elsewhere ----------------------------------------------------
 
 LONGEST = 300  # characters; a first sentence may be longer
-#: Abbreviations after which a sentence goes on, though a capital letter follows.
-_GOES_ON = ("e.g.", "E.g.", "i.e.", "I.e.", "vs.", "cf.", "Cf.", "Fig.", "Eq.")
-_END = re.compile("".join(rf"(?<!\b{re.escape(short)})" for short in _GOES_ON) + r"(?<=[.?!:])\s+(?=[A-Z`])")
+_END = re.compile(r"(?<=[.?!:])\s+(?=[A-Z`])")
 
 
 def one_line(text: str) -> str:

@@ -21,7 +21,6 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from atlas.checks import FOLDERS
-from atlas.toolbox import first_sentences
 from markup import ADDRESSES, CARDS, FIGURES, addresses, read, text_of
 from sources import GENERATED, ROOT
 
@@ -316,9 +315,3 @@ def test_what_a_file_loads_and_which_scripts_run_is_found(tmp_path: Path) -> Non
     assert find_loaded_by_file(drawing) == ["https://img.example/a.png"]
     scripts = "<script>a()</script><script src='a.js'></script><script type='application/json'>{}</script>"
     assert len(hash_scripts(BeautifulSoup(scripts, "html.parser"))) == 1
-
-
-@pytest.mark.parametrize("short", ["e.g.", "i.e.", "vs.", "cf.", "Fig.", "Eq.", "E.g."])
-def test_a_sentence_does_not_end_at_an_abbreviation(short: str) -> None:
-    assert first_sentences(f"Use one {short} A tensor. Next.", longest=10) == f"Use one {short} A tensor."
-    assert first_sentences("It canvs. A tensor.", longest=5) == "It canvs."
