@@ -11,8 +11,6 @@ from pathlib import Path
 
 from atlas.toolbox import find_wrong_encoding, one_line
 
-from .visible_code import find_hidden_needs
-
 #: The file that makes a folder of examples a chapter.
 HEADER = "GALLERY_HEADER.rst"
 #: What parts the halves on a page; in a script it stands in a comment. What stands before it runs in every build. What stands
@@ -173,8 +171,6 @@ def check_source(script: Path) -> None:
     ast.parse(text, str(script))
     if not read_title(text):
         raise PageFault(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
-    if needs := find_hidden_needs(text):
-        raise PageFault(f"{script}:{needs[0]}: {needs[1]}")
 
 
 def explain_error(error: BaseException, script: Path, running_line: int) -> Fault:
