@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import joblib
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from atlas import toolbox
-from atlas.gallery.process import count_cores
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
@@ -102,7 +102,7 @@ def site(published: dict[str, str], request: pytest.FixtureRequest) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
     if built := request.config.getoption("--built"):
         return built.resolve()
-    jobs = ["--jobs", str(count_cores() + 1)]
+    jobs = ["--jobs", str(joblib.cpu_count() + 1)]
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html", *jobs]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

@@ -42,7 +42,7 @@ def find_hidden_needs(text: str) -> tuple[int, str] | None:
 
     :raises SyntaxError: if what a reader sees of the script is no Python.
     """
-    seen = show_code(text).code_in_place
+    seen = "\n".join(line or "" for line in show_code(text).lines)  # all have their numbers
     unfolded = "\n".join("" if is_folded else line for line, is_folded in _mark_folded(seen))
     imported = {name for _, _, name in list_imports(ast.parse(text))}
     folded = _find_unbound(unfolded) & imported

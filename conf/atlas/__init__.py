@@ -33,7 +33,7 @@ pages tell the site is kept in stores, and ``page_store`` says how these are ord
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -79,13 +79,10 @@ def note_code_and_assets(app: Sphinx, config: Config) -> None:
 
 def _hash_files(place: Path) -> str:
     found = hashlib.sha256()
-    for path in _list_files(place):
-        found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
     return found.hexdigest()
-
-
-def _list_files(place: Path) -> Iterator[Path]:
-    return (path for path in sorted([place, *place.rglob("*")]) if path.is_file() and path.suffix != ".pyc")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

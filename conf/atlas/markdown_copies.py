@@ -16,12 +16,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pypandoc
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from atlas.gallery.process import count_cores
 from atlas.head import make_description
 from atlas.page_store import connect_for_pages
 from atlas.toolbox import one_line, write_if_changed, write_whole
@@ -66,7 +66,7 @@ def write_copies(app: Sphinx) -> None:
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     copies = {page: find_copy(page) for page in pages if page.exists()}
     stale = [page for page, copy in copies.items() if not copy.exists() or _get_time(copy) < _get_time(page)]
-    with ThreadPoolExecutor(count_cores()) as pool:
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
         texts = pool.map(lambda page: convert_page(page.read_text(encoding="utf-8")), stale)
         for page, text in zip(stale, texts, strict=True):
             write_whole(copies[page], text)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import joblib
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -24,7 +25,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from . import formulas
 from .build_facts import get_torch_version
-from .gallery.process import count_cores
 from .tables import let_break, make_long_table, mark_code
 from .toolbox import Refusal, load_json
 
@@ -60,7 +60,7 @@ def probe_when_needed(app: Sphinx) -> None:
         return
     logger.info("operators: probing, which takes a minute")
     command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
-    command += ["--jobs", str(count_cores())]
+    command += ["--jobs", str(joblib.cpu_count())]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or read_operators(docs) is None:
         raise Refusal(f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}")

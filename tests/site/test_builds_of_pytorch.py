@@ -58,7 +58,7 @@ def gpu_questions(code: str) -> list[int]:
     """
     if re.search(r'"torch\.cuda\.(is_available|device_count)"', code):  # it puts an answer of its own there
         return []
-    nodes = list(ast.walk(ast.parse(show_code(code).code_in_place)))
+    nodes = list(ast.walk(ast.parse("\n".join(line or "" for line in show_code(code).lines))))
     choices = {part for node in nodes if isinstance(node, ast.IfExp) for part in ast.walk(node.test)}
     calls = (node for node in nodes if isinstance(node, ast.Call) and node not in choices)
     return sorted(call.lineno for call in calls if ASKS_FOR_GPU.search(ast.unparse(call.func)))

@@ -110,11 +110,6 @@ class _Running:
     started: float
 
 
-def count_cores() -> int:
-    """How many cores this process may use: those that it may run on, or fewer if a container has a quota; at least 1."""
-    return joblib.cpu_count()
-
-
 def find_gpu() -> str:
     """The name of the first CUDA device, which another process asks: one that has used CUDA must not fork. Empty without one.
 
@@ -151,7 +146,7 @@ def run_jobs(jobs: Sequence[Job], settings: Mapping[str, Any], *, at_once: int =
     if jobs:
         import_before_fork(len(jobs))
     waiting = sorted(jobs, key=lambda job: (job.alone, job.name))
-    slots, running = at_once or count_cores(), []
+    slots, running = at_once or joblib.cpu_count(), []  # or fewer, if a container has a quota
     try:
         while waiting or running:
             while waiting and len(running) < slots and _may_start(waiting[0], running):

@@ -27,11 +27,6 @@ class Shown(NamedTuple):
     def code(self) -> str:
         return "\n".join(line for line in self.lines if line is not None)
 
-    @property
-    def code_in_place(self) -> str:
-        """With an empty line for each that is hidden, so that all have their numbers."""
-        return "\n".join(line or "" for line in self.lines)
-
 
 def show_code(code: str) -> Shown:
     r"""What a page shows of ``code``, which is a script or a cell of one.
