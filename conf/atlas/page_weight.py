@@ -5,7 +5,7 @@
 ``keep_needed_scripts``  Sphinx and its extensions put every script on every page. Which text of a page needs which script is
                          said beside the scripts, in ``conf.py``; a script without a word there stays on all pages.
 ``shrink_scripts``       The site's own scripts go out without comments and indentation, a quarter of what they weigh. They keep
-                         their names and places, and so whatever loads them.
+                         their names and places, and so whatever loads them. A library that is small already keeps its license.
 ``collapse_sidebar``     furo asks Sphinx for a tree of all pages, so that each page, and the time to write it, would grow with
                          the site.
 """
@@ -30,7 +30,7 @@ from atlas.toolbox import Refusal, write_if_changed
 
 SHEET = "_static/site.css"
 #: Sheets that stay files of their own, each with what is in the text of a page that needs it.
-ALONE = {"_static/math.css": "<math"}
+ALONE = {"_static/math.css": "<math", "_static/page.css": '<form class="typed'}
 #: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
 _CODE = "_static/pygments.css"
 #: Classes of elements that no page has. tests/site/test_parts_of_pages.py names a page that comes to have one.
@@ -105,7 +105,7 @@ def shrink_scripts(sources: Path, out: Path) -> None:
 
     Of a template the copy is what Sphinx has made of it.
     """
-    scripts = {out / source.name: source for source in sources.glob("*.js")}
+    scripts = {out / source.name: source for source in sources.glob("*.js") if source.suffixes != [".min", ".js"]}
     scripts |= {copy: copy for source in sources.glob("*.js.jinja") if (copy := out / source.stem).is_file()}
     for copy, source in sorted(scripts.items()):
         write_if_changed(copy, rjsmin.jsmin(source.read_text(encoding="utf-8")) + "\n")
