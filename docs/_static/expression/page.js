@@ -42,22 +42,32 @@
 
   // -- Layout -------------------------------------------------------------------------------------------------------
   const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(decode(derivative))}`;
-  // Data flows from left to right ("LR"), with the numbers above their edges, or from top to bottom ("TB"), with the numbers beside them.
+  // Data flows from left to right ("LR"), with numbers above their edges, or from top to bottom ("TB"), with numbers beside them. Where an
+  // edge bends, its number stands on the outer side. Leaves are in the order in which they were typed.
   const layOut = ({ cards, edges }, boxes, rankdir) => {
-    const across = rankdir === "LR", net = new dagre.graphlib.Graph({ multigraph: true });
-    net.setGraph({ rankdir, nodesep: across ? 18 : 12, edgesep: 12, ranksep: across ? 26 : 20 });
-    for (const { key } of cards) net.setNode(key, { width: boxes[key].width, height: boxes[key].height });
-    edges.forEach((edge, at) => {
-      const width = measure("small", factorOf(edge).length) + 6;
-      net.setEdge(edge.tail, edge.head, { width, height: 16, labelpos: across ? "l" : "r", labeloffset: 0 }, at);
-    });
-    dagre.layout(net);
-    // dagre moves a number beside its edge to the left or right, even where above is meant
-    const places = edges.map(({ tail, head }, at) => {
-      const { points, x, y, width, height } = net.edge(tail, head, at);
-      return { points, x: across ? x + width / 2 : x, y: across ? y - height / 2 : y };
-    });
-    return { ...net.graph(), upright: !across, cards: Object.fromEntries(cards.map(({ key }) => [key, net.node(key)])), edges: places };
+    const across = rankdir === "LR", side = across ? "y" : "x";
+    const arrange = sides => {
+      const net = new dagre.graphlib.Graph({ multigraph: true });
+      net.setGraph({ rankdir, nodesep: across ? 18 : 12, edgesep: 12, ranksep: across ? 26 : 22 });
+      for (const { key } of cards) net.setNode(key, { width: boxes[key].width, height: boxes[key].height });
+      edges.forEach((edge, at) => {
+        const width = measure("small", factorOf(edge).length) + 6;
+        net.setEdge(edge.tail, edge.head, { width, height: 16, labelpos: sides[at], labeloffset: across ? 3 : 2 }, at);
+      });
+      dagre.layout(net);
+      return [net.graph(), cards.map(({ key }) => net.node(key)), edges.map(({ tail, head }, at) => net.edge(tail, head, at))];
+    };
+    const [, boxed, first] = arrange(edges.map(() => "l")), leaves = boxed.filter((_box, at) => cards[at].kind === "leaf");
+    const flips = leaves[0][side] > leaves.at(-1)[side];
+    const [size, middles, routes] = arrange(first.map(({ points }) => {
+      const bend = points[0][side] + points.at(-1)[side] - 2 * points[points.length >> 1][side];
+      return (Math.abs(bend) < 4 ? across !== flips : bend > 0) ? "l" : "r";
+    }));
+    const place = ({ x, y }) => !flips ? { x, y } : across ? { x, y: size.height - y } : { x: size.width - x, y };
+    return {
+      width: size.width, height: size.height, upright: !across, cards: Object.fromEntries(cards.map(({ key }, at) => [key, place(middles[at])])),
+      edges: routes.map(route => ({ points: route.points.map(place), ...place(route) })),
+    };
   };
   // The B-spline that has these corners, as Bézier curves.
   const curve = points => {
@@ -118,7 +128,8 @@
     old.querySelector(".graph-playing")?.click();
     const fresh = Object.assign(document.createElement("div"), { id: name }), data = document.createElement("script");
     Object.assign(data, { type: "application/json", textContent: JSON.stringify({ ...said, name }) });
-    scroll.replaceChildren(draw(graph, caption, roomOf(scroll)));
+    document.createElement("pre").append(...scroll.children); // scrollable.js watches the build's drawing, and looks for a box around it
+    scroll.append(draw(graph, caption, roomOf(scroll)));
     fresh.append(scroll, ...controls.map(part => part.cloneNode(true)), data);
     const slider = fresh.querySelector("input");
     slider.max = slider.value = said.steps.length - 1;
@@ -216,13 +227,13 @@
   const give = () => {
     const { text, questions } = expressions.makeExercise(Math.floor(Math.random() * 2 ** 31)), built = expressions.build(text);
     const found = graphLive.compute(built.said.live, {}), { cards, edges } = built.graph;
-    for (const box of [frame, part("form")]) box.hidden = false;
+    for (const box of [part("text"), frame, part("form")]) box.hidden = false;
     part("text").textContent = text;
     const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "exercise" });
     frame.querySelector(":scope > div").replaceWith(bare);
     bare.append(scroll);
     scroll.replaceChildren(draw({ cards: cards.map(card => ({ ...card, gradient: undefined, terms: [] })), edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
-    const first = cards.filter(({ key }) => questions.map(Number).includes(+key)).sort((one, other) => one.backward_at - other.backward_at);
+    const first = cards.filter(({ key }) => questions.map(Number).includes(+key)).sort((one, other) => (one.backward_at ?? 0) - (other.backward_at ?? 0));
     exercise = { built, found, asked: first.map(card => {
       const label = document.createElement("label"), field = document.createElement("input"), mark = document.createElement("output");
       Object.assign(field, { autocomplete: "off", size: 7, oninput: () => { mark.value = ""; field.removeAttribute("aria-invalid"); } });
