@@ -132,7 +132,8 @@
     scroll.append(draw(graph, caption, roomOf(scroll)));
     fresh.append(scroll, ...controls.map(part => part.cloneNode(true)), data);
     const slider = fresh.querySelector("input");
-    slider.max = slider.value = said.steps.length - 1;
+    slider.max = said.steps.length - 1;
+    slider.value = slider.max;
     fresh.querySelector(".graph-link").hash = name;
     old.replaceWith(fresh);
     const [, go] = graphPlayer.start(fresh);
@@ -150,7 +151,7 @@
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
   const share = () => {
-    const query = area.value === area.defaultValue ? location.pathname : `?expression=${encodeURIComponent(area.value)}`;
+    const query = area.value === area.defaultValue ? location.pathname : `?${new URLSearchParams({ expression: area.value })}`;
     history.replaceState(null, "", query + location.hash);
   };
   // The characters of an error are underlined below the text, which is transparent.
@@ -182,10 +183,10 @@
   const follow = ({ target: { graph } }) => {
     if (!graph?.computed || graph.computed === followed) return;
     followed = graph.computed;
-    for (const [key, [[kind, name]]] of Object.entries(graph.notes)) {
-      if (kind !== "a leaf") continue;
-      const line = new RegExp(`^(\\s*${name}\\s*=\\s*)([^#\\n]*?)(?=[^\\S\\n]*(#.*)?$)`, "m"), number = followed.values[key][0];
-      area.value = area.value.replace(line, (was, head, before) => Math.fround(before) === Math.fround(number) ? was : head + +number.toPrecision(7));
+    for (const { name, value } of expressions.build(area.value).leaves ?? []) {
+      const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = followed.values[key]?.[0] ?? value;
+      const line = new RegExp(`^(\\s*${name}\\s*=\\s*)[^#\\n]*?(?=[^\\S\\n]*(#.*)?$)`, "m");
+      if (!Object.is(Math.fround(number), Math.fround(value))) area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
     }
     const built = expressions.build(area.value);
     if (built.program) paint(built.program);
