@@ -40,6 +40,29 @@
     return { lines, line, width: Math.max(...widths) + 2 * PADDING, height: lines.length * line + 13 };
   };
 
+  // PyTorch keeps the gradient of a leaf, and the value of what has a name. A reader sees both on every card.
+  const complete = text => {
+    const built = expressions.build(text);
+    if (built.error) return built;
+    const { graph: { cards, edges }, said: { cards: notes, live } } = built, found = graphLive.compute(live, {}), last = {};
+    for (const { key, backward_at } of cards) last[key] = backward_at ?? 0;
+    for (const card of cards.filter(({ kind }) => kind === "function")) {
+      const key = `${card.key}`, leaving = edges.filter(({ tail }) => `${tail}` === key).sort((one, other) => last[one.head] - last[other.head]);
+      const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`], total = `⟦t${sources}⟧`;
+      const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", said = [`⟦v${key}⟧`, sum ? `${sum} = ${total}` : total];
+      Object.assign(card, { value: found.values[key][0], gradient: found.gradients[key][0], terms: sources.slice(1).length ? sources.map(one => found.moved[one][0]) : [] });
+      const facts = notes[key].filter(([title]) => !["value", "gradient"].includes(title)), at = facts.findIndex(([title]) => title.startsWith("sends")) >>> 0;
+      facts.splice(at, 0, ...["value", "gradient"].map((title, which) => [title, graphLive.filler(found)(said[which])]));
+      notes[key] = facts;
+      const place = facts.findIndex(([title]) => title === "value");
+      live.notes[key] = { [place]: said[0], [place + 1]: said[1] };
+      if (sum) live.terms[key] = `= ${sum}`;
+      live.values = [...new Set([...live.values, key])];
+      live.gradients = [...new Set([...live.gradients, key])];
+    }
+    return { ...built, found };
+  };
+
   // -- Layout -------------------------------------------------------------------------------------------------------
   const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(decode(derivative))}`;
   // Data flows from left to right ("LR"), with numbers above their edges, or from top to bottom ("TB"), with numbers beside them. Where an
@@ -123,7 +146,7 @@
   controls[2].firstElementChild.textContent = "Drag a number on a leaf, or press the arrow keys on it, and the others follow.";
   controls[2].querySelector("button").textContent = "Back to the numbers before";
   const roomOf = scroll => scroll.clientWidth - 2 * parseFloat(getComputedStyle(scroll).paddingLeft);
-  const show = (place, { graph, said }, name) => {
+  const show = (place, { graph, said, found }, name) => {
     const old = place.querySelector(":scope > div"), scroll = old.querySelector(".graph-scroll");
     old.querySelector(".graph-playing")?.click();
     const fresh = Object.assign(document.createElement("div"), { id: name }), data = document.createElement("script");
@@ -136,17 +159,18 @@
     slider.value = slider.max;
     fresh.querySelector(".graph-link").hash = name;
     old.replaceWith(fresh);
-    const [, go] = graphPlayer.start(fresh);
+    const [graphed, go] = graphPlayer.start(fresh);
+    graphed.computed = graphed.followed = found;
     graphLive.enliven(fresh, said.live);
     return go;
   };
 
   // -- The editor: what is typed is drawn after a short pause, and is in the address ----------------------------------
   const marks = form.querySelector(".typed-marks"), told = form.querySelector("#typed-error"), link = form.querySelector(".typed-link");
-  const program = document.querySelector(".typed-program pre");
-  const paint = code => {
+  const code = document.querySelector(".typed-program pre");
+  const paint = program => {
     const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^/, "kn"]];
-    program.replaceChildren(...code.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/).map((text, at) =>
+    code.replaceChildren(...program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/).map((text, at) =>
       at % 2 ? Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text }) : text));
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
@@ -163,13 +187,15 @@
     area.ariaInvalid = `${Boolean(error)}`;
     figure.inert = Boolean(error);
   };
-  let timer, shown, followed;
+  let timer, shown;
   const update = () => {
     clearTimeout(timer);
     share();
-    const built = expressions.build(area.value);
-    if (built.error) return mark(built.error);
-    mark();
+    const built = complete(area.value);
+    mark(built.error);
+    if (built.error) return;
+    const { names, value } = built.graph.cards.find(({ is_root }) => is_root);
+    told.textContent = `${names[0]} = ${write(value)}`;
     figure.querySelector(".figure-alone")?.remove(); // it leads to the figure of the build
     paint(built.program);
     shown = show(figure, built, "typed");
@@ -181,15 +207,16 @@
   };
   // A leaf has another number: its line and the address say it too.
   const follow = ({ target: { graph } }) => {
-    if (!graph?.computed || graph.computed === followed) return;
-    followed = graph.computed;
+    if (graph?.computed === graph?.followed) return;
+    const { values } = graph.followed = graph.computed;
     for (const { name, value } of expressions.build(area.value).leaves ?? []) {
-      const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = followed.values[key]?.[0] ?? value;
+      const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
       const line = new RegExp(`^(\\s*${name}\\s*=\\s*)[^#\\n]*?(?=[^\\S\\n]*(#.*)?$)`, "m");
       if (!Object.is(Math.fround(number), Math.fround(value))) area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
     }
-    const built = expressions.build(area.value);
-    if (built.program) paint(built.program);
+    const { program, error } = expressions.build(area.value);
+    if (!error) paint(program);
+    told.textContent = "";
     clearTimeout(timer);
     timer = setTimeout(share, 200);
   };
@@ -226,8 +253,7 @@
   const part = name => document.querySelector(`.exercise-${name}`), frame = part("figure"), fields = part("fields"), result = part("result");
   let exercise; // what was built, its numbers, and for each tensor that is asked for: name, field, mark, right answer
   const give = () => {
-    const { text, questions } = expressions.makeExercise(Math.floor(Math.random() * 2 ** 31)), built = expressions.build(text);
-    const found = graphLive.compute(built.said.live, {}), { cards, edges } = built.graph;
+    const { text, questions } = expressions.makeExercise(Math.floor(Math.random() * 2 ** 31)), built = complete(text), { cards, edges } = built.graph;
     for (const box of [part("text"), frame, part("form")]) box.hidden = false;
     part("text").textContent = text;
     const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "exercise" });
@@ -235,11 +261,11 @@
     bare.append(scroll);
     scroll.replaceChildren(draw({ cards: cards.map(card => ({ ...card, gradient: undefined, terms: [] })), edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
     const first = cards.filter(({ key }) => questions.map(Number).includes(+key)).sort((one, other) => (one.backward_at ?? 0) - (other.backward_at ?? 0));
-    exercise = { built, found, asked: first.map(card => {
+    exercise = { ...built, asked: first.map(card => {
       const label = document.createElement("label"), field = document.createElement("input"), mark = document.createElement("output");
       Object.assign(field, { autocomplete: "off", size: 7, oninput: () => { mark.value = ""; field.removeAttribute("aria-invalid"); } });
       label.append(`${card.names[0]}.grad `, field, mark);
-      return { key: card.key, name: card.names[0], label, field, mark, right: found.gradients[card.key][0] };
+      return { key: card.key, name: card.names[0], label, field, mark, right: built.found.gradients[card.key][0] };
     }) };
     fields.replaceChildren(...exercise.asked.map(({ label }) => label));
     result.textContent = "";
@@ -247,7 +273,7 @@
   };
   // What would have given the right number, along the edges by which gradients come back to a card.
   const explain = ({ key, name, field }) => {
-    const { built: { graph, said }, found } = exercise, given = read(field.value);
+    const { graph, said, found } = exercise, given = read(field.value);
     const paths = graph.edges.map((edge, number) => ({ ...edge, number })).filter(({ tail }) => tail === key).map(({ head, number, derivative }) => {
       const arrives = found.gradients[head][0], factor = decode(derivative);
       return { from: said.cards[head][0][1], number, arrives, factor, gives: arrives * factor };
@@ -273,7 +299,7 @@
     result.textContent = wrong.length ? `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}` : `All ${all} right.`;
   };
   const reveal = () => {
-    show(frame, exercise.built, "exercise");
+    show(frame, exercise, "exercise");
     for (const { mark, right } of exercise.asked) mark.value = `= ${write(right)}`;
     result.textContent = "Play the figure to see where each gradient comes from.";
   };
