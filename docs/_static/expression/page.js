@@ -145,14 +145,18 @@
   const controls = [...figure.querySelectorAll(".graph-bar, .graph-now, .graph-whose")].map(part => part.cloneNode(true));
   controls[2].firstElementChild.textContent = "Drag a number on a leaf, or press the arrow keys on it, and the others follow.";
   controls[2].querySelector("button").textContent = "Back to the numbers before";
+  // scrollable.js watches what the page has in a box at first, and looks for a box around it.
+  const empty = box => {
+    document.createElement("pre").append(...box.childNodes);
+    return box;
+  };
   const roomOf = scroll => scroll.clientWidth - 2 * parseFloat(getComputedStyle(scroll).paddingLeft);
   const show = (place, { graph, said, found }, name) => {
     const old = place.querySelector(":scope > div"), scroll = old.querySelector(".graph-scroll");
     old.querySelector(".graph-playing")?.click();
     const fresh = Object.assign(document.createElement("div"), { id: name }), data = document.createElement("script");
     Object.assign(data, { type: "application/json", textContent: JSON.stringify({ ...said, name }) });
-    document.createElement("pre").append(...scroll.children); // scrollable.js watches the build's drawing, and looks for a box around it
-    scroll.append(draw(graph, caption, roomOf(scroll)));
+    empty(scroll).append(draw(graph, caption, roomOf(scroll)));
     fresh.append(scroll, ...controls.map(part => part.cloneNode(true)), data);
     const slider = fresh.querySelector("input");
     slider.max = said.steps.length - 1;
@@ -170,7 +174,7 @@
   const code = document.querySelector(".typed-program pre");
   const paint = program => {
     const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^/, "kn"]];
-    code.replaceChildren(...program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/).map((text, at) =>
+    empty(code).append(...program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/).map((text, at) =>
       at % 2 ? Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text }) : text));
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
