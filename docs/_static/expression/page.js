@@ -51,11 +51,9 @@
       const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`], total = `⟦t${sources}⟧`;
       const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", said = [`⟦v${key}⟧`, sum ? `${sum} = ${total}` : total];
       Object.assign(card, { value: found.values[key][0], gradient: found.gradients[key][0], terms: sources.slice(1).length ? sources.map(one => found.moved[one][0]) : [] });
-      const facts = notes[key].filter(([title]) => !["value", "gradient"].includes(title)), at = facts.findIndex(([title]) => title.startsWith("sends")) >>> 0;
-      facts.splice(at, 0, ...["value", "gradient"].map((title, which) => [title, graphLive.filler(found)(said[which])]));
-      notes[key] = facts;
-      const place = facts.findIndex(([title]) => title === "value");
-      live.notes[key] = { [place]: said[0], [place + 1]: said[1] };
+      const facts = notes[key].filter(([title]) => ["", "node"].includes(title)), sends = notes[key].filter(([title]) => title.startsWith("sends"));
+      notes[key] = [...facts, ...["value", "gradient"].map((title, which) => [title, graphLive.filler(found)(said[which])]), ...sends];
+      live.notes[key] = { [facts.length]: said[0], [facts.length + 1]: said[1] };
       if (sum) live.terms[key] = `= ${sum}`;
       live.values = [...new Set([...live.values, key])];
       live.gradients = [...new Set([...live.gradients, key])];
@@ -236,7 +234,17 @@
   });
   area.addEventListener("scroll", () => { marks.scrollLeft = area.scrollLeft; });
   form.addEventListener("submit", event => event.preventDefault());
-  for (const example of form.querySelectorAll("[data-text]")) example.onclick = () => type(example.dataset.text);
+  // The browser's Back leads from an example to what was typed before.
+  for (const example of form.querySelectorAll("[data-text]")) example.onclick = () => {
+    share();
+    history.pushState(null, "", location.href);
+    type(example.dataset.text);
+  };
+  const findAsked = () => new URLSearchParams(location.search).get("expression");
+  addEventListener("popstate", () => {
+    const text = findAsked() ?? area.defaultValue;
+    if (text !== area.value) type(text);
+  });
   link.hidden = !navigator.clipboard;
   link.onclick = async () => {
     share();
@@ -246,7 +254,7 @@
   };
   matchMedia("(max-width: 46em)").addEventListener("change", () => { if (shown) update(); });
   form.querySelector("fieldset").disabled = false;
-  const asked = new URLSearchParams(location.search).get("expression"), [, step] = location.hash.match(/^#typed\.?(\d*)$/) ?? [];
+  const asked = findAsked(), [, step] = location.hash.match(/^#typed\.?(\d*)$/) ?? [];
   if (asked !== null || step !== undefined) {
     type(asked ?? area.value);
     if (shown && step) shown(+step);
@@ -272,8 +280,7 @@
       return { key: card.key, name: card.names[0], label, field, mark, right: built.found.gradients[card.key][0] };
     }) };
     fields.replaceChildren(...exercise.asked.map(({ label }) => label));
-    result.textContent = "";
-    exercise.asked[0].field.focus();
+    result.textContent = `Fill in ${first.length} gradients, then check. A fraction such as 1/3 is fine.`;
   };
   // What would have given the right number, along the edges by which gradients come back to a card.
   const explain = ({ key, name, field }) => {
@@ -282,7 +289,8 @@
       const arrives = found.gradients[head][0], factor = decode(derivative);
       return { from: said.cards[head][0][1], number, arrives, factor, gives: arrives * factor };
     });
-    const wrong = paths.length > 1 ? paths.filter(({ gives }) => isClose(given, gives)).length ? paths.filter(({ gives }) => !isClose(given, gives)) : paths : paths;
+    const taken = paths.length > 1 ? paths.findIndex(({ gives }) => isClose(given, gives)) : -1; // of several, the one that was found
+    const wrong = paths.filter((_path, at) => at !== taken);
     for (const { number } of wrong) frame.querySelector(`[data-edge="${number}"]`).classList.add("g-active");
     if (!paths.length) return `Backward starts at ${name}, with the gradient 1.`;
     const along = wrong.map(({ from, arrives, factor }) => `${write(arrives)} arrives at ${from}, and the edge from ${name} to ${from} has × ${write(factor)}`).join("; ");
@@ -295,8 +303,8 @@
     frame.querySelectorAll(".g-edge.g-active").forEach(edge => edge.classList.remove("g-active"));
     const wrong = exercise.asked.filter(({ field, mark, right }) => {
       const isRight = isClose(read(field.value), right);
-      field.ariaInvalid = `${!isRight}`;
-      mark.value = isRight ? "✓" : "✗";
+      field.ariaInvalid = `${Boolean(field.value) && !isRight}`;
+      mark.value = isRight ? "✓" : field.value ? "✗" : "";
       return !isRight;
     });
     const { length: all } = exercise.asked;
