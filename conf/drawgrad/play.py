@@ -19,7 +19,7 @@ from typing import Any
 
 from .describe import describe_gradient, describe_value, format_number, format_shape, format_sum, name_cards
 from .model import CHANGEABLE, Card, Edge, Graph, Instruction
-from .rules import RULES
+from .rules import ELEMENTWISE, RULES
 
 _ADDED = 5  # numbers in one sum
 
@@ -293,7 +293,7 @@ def _write_number(number: float) -> float | str:
 
 # -- The rules of a card --------------------------------------------------------------------------
 
-_BROADCAST = {"AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"}
+_BROADCAST = {node for node, rules in ELEMENTWISE.items() if len(rules) == 3}
 _LETTER = re.compile(r"\b[abcy]\b(?!\()")
 
 
