@@ -5,7 +5,8 @@
 ``keep_needed_scripts``  Sphinx and its extensions put every script on every page. Which text of a page needs which script is
                          said beside the scripts, in ``conf.py``; a script without a word there stays on all pages.
 ``shrink_scripts``       The site's own scripts go out without comments and indentation, a quarter of what they weigh. They keep
-                         their names and places, and so whatever loads them. A library that is small already keeps its license.
+                         their names and places, and so whatever loads them. Those beside a page stay as they are: a library
+                         has its license in a comment, and rjsmin takes the spaces out of a template within a template.
 ``collapse_sidebar``     furo asks Sphinx for a tree of all pages, so that each page, and the time to write it, would grow with
                          the site.
 """
@@ -105,7 +106,7 @@ def shrink_scripts(sources: Path, out: Path) -> None:
 
     Of a template the copy is what Sphinx has made of it.
     """
-    scripts = {out / source.name: source for source in sources.glob("*.js") if source.suffixes != [".min", ".js"]}
+    scripts = {out / source.name: source for source in sources.glob("*.js")}
     scripts |= {copy: copy for source in sources.glob("*.js.jinja") if (copy := out / source.stem).is_file()}
     for copy, source in sorted(scripts.items()):
         write_if_changed(copy, rjsmin.jsmin(source.read_text(encoding="utf-8")) + "\n")
@@ -121,7 +122,7 @@ def shrink_before_pages(app: Sphinx, *_page: object) -> None:
 def shrink_at_end(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``: a build that writes no page has copied them, too."""
     if exception is None and app.builder.format == "html":
-        for folder in app.config.html_static_path:
+        for folder in (folder for folder in app.config.html_static_path if not folder.startswith("..")):
             shrink_scripts(Path(app.confdir) / folder, Path(app.outdir) / "_static")
 
 

@@ -7,7 +7,6 @@
   const fill = (values, moved, text) => graphLive.filler({ values, moved })(text);
   const write = number => fill({ x: [number] }, {}, "⟦vx⟧");
   const writeSum = terms => fill({}, terms.map(term => [term]), `⟦u${[...terms.keys()]}⟧`);
-  const decode = number => ({ inf: Infinity, "-inf": -Infinity, nan: NaN })[number?.number] ?? number; // JSON knows no others
   // 0.25, .25, 1/4 with either minus
   const read = text => {
     const [over, under = 1] = text.replaceAll("−", "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
@@ -27,13 +26,14 @@
     const about = [kind === "leaf" && "leaf", is_root && "root", operation].filter(Boolean).join(" · ");
     return [
       [["name", names.join(", ")], ["operation", about]],
-      [["value", value === undefined ? "" : write(decode(value))]],
-      [["gradient", gradient === undefined ? "" : `grad ${write(decode(gradient))}`]],
-      [["small gradient", terms.length > 4 ? `= sum over ${terms.length} edges` : terms.length ? `= ${writeSum(terms.map(decode))}` : ""]],
+      [["value", value === undefined ? "" : write(value)]],
+      [["gradient", gradient === undefined ? "" : `grad ${write(gradient)}`]],
+      [["small gradient", terms.length > 4 ? `= sum over ${terms.length} edges` : terms.length ? `= ${writeSum(terms)}` : ""]],
     ].map(line => line.filter(([, text]) => text)).filter(line => line.length);
   };
   const boxOf = card => {
-    const lines = linesOf(card).map(line => line.map(([role, text]) => [role, text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text]));
+    const cut = ([role, text]) => [role, text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text];
+    const lines = linesOf(card).map(line => line.map(cut));
     const widths = lines.map(line => line.reduce((sum, [role, text]) => sum + measure(role, text.length) + GAP, -GAP));
     widths.push(...lines.flat().map(([role]) => measure(role, ROOM[role] ?? 0)));
     const line = card.kind === "leaf" ? 20 : 17;
@@ -44,25 +44,26 @@
   const complete = text => {
     const built = expressions.build(text);
     if (built.error) return built;
-    const { graph: { cards, edges }, said: { cards: notes, live } } = built, found = graphLive.compute(live, {}), last = {};
-    for (const { key, backward_at } of cards) last[key] = backward_at ?? 0;
+    const { graph: { cards, edges }, said: { cards: notes, live } } = built, found = graphLive.compute(live, {});
+    const last = Object.fromEntries(cards.map(({ key, backward_at }) => [key, backward_at]));
     for (const card of cards.filter(({ kind }) => kind === "function")) {
-      const key = `${card.key}`, leaving = edges.filter(({ tail }) => `${tail}` === key).sort((one, other) => last[one.head] - last[other.head]);
-      const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`], total = `⟦t${sources}⟧`;
-      const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", said = [`⟦v${key}⟧`, sum ? `${sum} = ${total}` : total];
-      Object.assign(card, { value: found.values[key][0], gradient: found.gradients[key][0], terms: sources.slice(1).length ? sources.map(one => found.moved[one][0]) : [] });
-      const facts = notes[key].filter(([title]) => ["", "node"].includes(title)), sends = notes[key].filter(([title]) => title.startsWith("sends"));
-      notes[key] = [...facts, ...["value", "gradient"].map((title, which) => [title, graphLive.filler(found)(said[which])]), ...sends];
-      live.notes[key] = { [facts.length]: said[0], [facts.length + 1]: said[1] };
+      const { key } = card, [value] = found.values[key], [gradient] = found.gradients[key];
+      const leaving = edges.filter(({ tail }) => tail === key).sort((one, other) => last[one.head] - last[other.head]);
+      const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`];
+      Object.assign(card, { value, gradient, terms: sources.length > 1 ? sources.map(one => found.moved[one][0]) : [] });
+      const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", total = `⟦t${sources}⟧`;
+      const said = [["value", `⟦v${key}⟧`], ["gradient", sum ? `${sum} = ${total}` : total]];
+      const about = notes[key].filter(([title]) => ["", "node"].includes(title)), sends = notes[key].filter(([title]) => /^sends/.test(title));
+      notes[key] = [...about, ...said.map(([title, text]) => [title, fill(found.values, found.moved, text)]), ...sends];
+      live.notes[key] = { [about.length]: said[0][1], [about.length + 1]: said[1][1] };
       if (sum) live.terms[key] = `= ${sum}`;
-      live.values = [...new Set([...live.values, key])];
-      live.gradients = [...new Set([...live.gradients, key])];
+      for (const list of [live.values, live.gradients]) if (!list.includes(`${key}`)) list.push(`${key}`);
     }
     return { ...built, found };
   };
 
   // -- Layout -------------------------------------------------------------------------------------------------------
-  const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(decode(derivative))}`;
+  const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(derivative)}`;
   // Data flows from left to right ("LR"), with numbers above their edges, or from top to bottom ("TB"), with numbers beside them. Where an
   // edge bends, its number stands on the outer side. Leaves are in the order in which they were typed.
   const layOut = ({ cards, edges }, boxes, rankdir) => {
@@ -85,10 +86,8 @@
       return (Math.abs(bend) < 4 ? across !== flips : bend > 0) ? "l" : "r";
     }));
     const place = ({ x, y }) => !flips ? { x, y } : across ? { x, y: size.height - y } : { x: size.width - x, y };
-    return {
-      width: size.width, height: size.height, upright: !across, cards: Object.fromEntries(cards.map(({ key }, at) => [key, place(middles[at])])),
-      edges: routes.map(route => ({ points: route.points.map(place), ...place(route) })),
-    };
+    const places = Object.fromEntries(cards.map(({ key }, at) => [key, place(middles[at])]));
+    return { ...size, upright: !across, cards: places, edges: routes.map(route => ({ points: route.points.map(place), ...place(route) })) };
   };
   // The B-spline that has these corners, as Bézier curves.
   const curve = points => {
@@ -100,7 +99,7 @@
   // -- Drawing ------------------------------------------------------------------------------------------------------
   const make = (tag, attributes, ...parts) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
-    for (const name in attributes) made.setAttribute(name, typeof attributes[name] === "number" ? +attributes[name].toFixed(1) : attributes[name]);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, typeof value === "number" ? +value.toFixed(1) : value);
     made.append(...parts);
     return made;
   };
@@ -109,31 +108,33 @@
     const [along, aside] = [(tip.x - before.x) / far, (tip.y - before.y) / far];
     const base = { x: tip.x - 11.4 * along, y: tip.y - 11.4 * aside };
     const corners = [tip, ...[3.6, -3.6].map(wide => ({ x: base.x - wide * aside, y: base.y + wide * along }))];
-    return make("g", { class: isDotted ? "g-edge g-dotted" : "g-edge", "data-edge": `${number}`, "data-from": `${edge.tail}`, "data-to": `${edge.head}` },
+    const about = { "data-edge": number, "data-from": edge.tail, "data-to": edge.head }, text = factorOf(edge);
+    return make("g", { class: isDotted ? "g-edge g-dotted" : "g-edge", ...about },
       make("path", { d: curve([...points.slice(0, -1), base]) }),
       make("polygon", { points: corners.map(corner => `${corner.x.toFixed(1)},${corner.y.toFixed(1)}`).join(" ") }),
-      ...(factorOf(edge) ? [make("text", { class: "g-gradient", x, y: y + 4, "text-anchor": "middle", "font-size": 12 }, factorOf(edge))] : []));
+      ...(text ? [make("text", { class: "g-gradient", x, y: y + 4, "text-anchor": "middle", "font-size": 12 }, text)] : []));
   };
   const drawCard = (card, { lines, line, width, height }, middle) => {
     const left = middle.x - width / 2, top = middle.y - height / 2;
     const texts = lines.flatMap((parts, number) => {
       let x = left + PADDING;
       return parts.map(([role, text]) => {
-        const made = make("text", { class: `g-${role.replace(" ", " g-")}`, x, y: top + PADDING + 9 + number * line, "font-size": SIZES[role] }, text);
+        const place = { x, y: top + PADDING + 9 + number * line };
         x += measure(role, text.length) + GAP;
-        return made;
+        return make("text", { class: `g-${role.replace(" ", " g-")}`, ...place, "font-size": SIZES[role] }, text);
       });
     });
-    return make("g", { class: `g-card g-${card.is_root ? "root" : card.kind}`, "data-card": `${card.key}` },
+    return make("g", { class: `g-card g-${card.is_root ? "root" : card.kind}`, "data-card": card.key },
       make("rect", { x: left, y: top, width, height, rx: 7 }), ...texts);
   };
   // From left to right where that fits into `room`, else from top to bottom.
   const draw = (graph, label, room) => {
     const boxes = Object.fromEntries(graph.cards.map(card => [card.key, boxOf(card)]));
     const across = layOut(graph, boxes, "LR"), down = across.width + 4 <= room ? across : layOut(graph, boxes, "TB");
-    const layout = down.width < across.width ? down : across, size = { width: Math.ceil(layout.width) + 4, height: Math.ceil(layout.height) + 4 };
+    const layout = down.width < across.width ? down : across, [width, height] = [layout.width, layout.height].map(size => Math.ceil(size) + 4);
     const constants = new Set(graph.cards.filter(({ kind }) => kind === "constant").map(({ key }) => key));
-    return make("svg", { role: "img", "aria-label": label, class: layout.upright ? "graph graph-upright" : "graph", viewBox: `-2 -2 ${size.width} ${size.height}`, ...size },
+    const size = { viewBox: `-2 -2 ${width} ${height}`, width, height };
+    return make("svg", { role: "img", "aria-label": label, class: layout.upright ? "graph graph-upright" : "graph", ...size },
       ...graph.edges.map((edge, number) => drawEdge(edge, number, layout.edges[number], constants.has(edge.tail))),
       ...graph.cards.map(card => drawCard(card, boxes[card.key], layout.cards[card.key])));
   };
@@ -172,8 +173,9 @@
   const code = document.querySelector(".typed-program pre");
   const paint = program => {
     const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^/, "kn"]];
-    empty(code).append(...program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/).map((text, at) =>
-      at % 2 ? Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text }) : text));
+    const word = text => Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text });
+    const parts = program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/);
+    empty(code).append(...parts.map((text, at) => at % 2 ? word(text) : text));
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
   const share = () => {
@@ -214,7 +216,8 @@
     for (const { name, value } of expressions.build(area.value).leaves ?? []) {
       const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
       const line = new RegExp(`^(\\s*${name}\\s*=\\s*)[^#\\n]*?(?=[^\\S\\n]*(#.*)?$)`, "m");
-      if (!Object.is(Math.fround(number), Math.fround(value))) area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
+      if (Object.is(Math.fround(number), Math.fround(value))) continue;
+      area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
     }
     const { program, error } = expressions.build(area.value);
     if (!error) paint(program);
@@ -233,7 +236,7 @@
     }, 200);
   });
   area.addEventListener("scroll", () => { marks.scrollLeft = area.scrollLeft; });
-  form.addEventListener("submit", event => event.preventDefault());
+  form.onsubmit = () => false;
   // The browser's Back leads from an example to what was typed before.
   for (const example of form.querySelectorAll("[data-text]")) example.onclick = () => {
     share();
@@ -265,14 +268,15 @@
   const part = name => document.querySelector(`.exercise-${name}`), frame = part("figure"), fields = part("fields"), result = part("result");
   let exercise; // what was built, its numbers, and for each tensor that is asked for: name, field, mark, right answer
   const give = () => {
-    const { text, questions } = expressions.makeExercise(Math.floor(Math.random() * 2 ** 31)), built = complete(text), { cards, edges } = built.graph;
+    const { text, questions } = expressions.makeExercise(Math.floor(Math.random() * 2 ** 31)), built = complete(text);
+    const { cards, edges } = built.graph, bareCards = cards.map(card => ({ ...card, gradient: undefined, terms: [] }));
     for (const box of [part("text"), frame, part("form")]) box.hidden = false;
     part("text").textContent = text;
     const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "exercise" });
     frame.querySelector(":scope > div").replaceWith(bare);
     bare.append(scroll);
-    scroll.replaceChildren(draw({ cards: cards.map(card => ({ ...card, gradient: undefined, terms: [] })), edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
-    const first = cards.filter(({ key }) => questions.map(Number).includes(+key)).sort((one, other) => (one.backward_at ?? 0) - (other.backward_at ?? 0));
+    scroll.replaceChildren(draw({ cards: bareCards, edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
+    const first = cards.filter(({ key }) => questions.includes(key)).sort((one, other) => one.backward_at - other.backward_at);
     exercise = { ...built, asked: first.map(card => {
       const label = document.createElement("label"), field = document.createElement("input"), mark = document.createElement("output");
       Object.assign(field, { autocomplete: "off", size: 7, oninput: () => { mark.value = ""; field.removeAttribute("aria-invalid"); } });
@@ -285,21 +289,23 @@
   // What would have given the right number, along the edges by which gradients come back to a card.
   const explain = ({ key, name, field }) => {
     const { graph, said, found } = exercise, given = read(field.value);
-    const paths = graph.edges.map((edge, number) => ({ ...edge, number })).filter(({ tail }) => tail === key).map(({ head, number, derivative }) => {
-      const arrives = found.gradients[head][0], factor = decode(derivative);
+    const leaving = graph.edges.map((edge, number) => ({ ...edge, number })).filter(({ tail }) => tail === key);
+    const paths = leaving.map(({ head, number, derivative: factor }) => {
+      const [arrives] = found.gradients[head];
       return { from: said.cards[head][0][1], number, arrives, factor, gives: arrives * factor };
     });
     const taken = paths.length > 1 ? paths.findIndex(({ gives }) => isClose(given, gives)) : -1; // of several, the one that was found
     const wrong = paths.filter((_path, at) => at !== taken);
     for (const { number } of wrong) frame.querySelector(`[data-edge="${number}"]`).classList.add("g-active");
     if (!paths.length) return `Backward starts at ${name}, with the gradient 1.`;
-    const along = wrong.map(({ from, arrives, factor }) => `${write(arrives)} arrives at ${from}, and the edge from ${name} to ${from} has × ${write(factor)}`).join("; ");
+    const along = wrong.map(({ from, arrives, factor }) =>
+      `${write(arrives)} arrives at ${from}, and the edge from ${name} to ${from} has × ${write(factor)}`).join("; ");
     if (paths.length === 1) return `${along}. Multiply the two.`;
-    const count = ["Two", "Three", "Four"][paths.length - 2] ?? "Several";
-    return wrong.length < paths.length ? `Your number came along one edge only. ${along}. Multiply these two, and add: paths that meet add up.`
-      : `${count} edges lead back to ${name}: ${along}. Multiply along each edge, then add.`;
+    const before = taken < 0 ? `${paths.length} edges lead back to ${name}.` : "Your number came along one edge only.";
+    return `${before} ${along}. Multiply along each edge, then add: paths that meet add up.`;
   };
-  const check = () => {
+  const check = event => {
+    event.preventDefault();
     frame.querySelectorAll(".g-edge.g-active").forEach(edge => edge.classList.remove("g-active"));
     const wrong = exercise.asked.filter(({ field, mark, right }) => {
       const isRight = isClose(read(field.value), right);
@@ -308,7 +314,8 @@
       return !isRight;
     });
     const { length: all } = exercise.asked;
-    result.textContent = wrong.length ? `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}` : `All ${all} right.`;
+    result.textContent = !wrong.length ? `All ${all} right.`
+      : `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}`;
   };
   const reveal = () => {
     show(frame, exercise, "exercise");
@@ -318,8 +325,5 @@
   part("give").disabled = false;
   part("give").onclick = give;
   part("show").onclick = reveal;
-  part("form").addEventListener("submit", event => {
-    event.preventDefault();
-    check();
-  });
+  part("form").onsubmit = check;
 })();
