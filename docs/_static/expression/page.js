@@ -172,9 +172,9 @@
   const marks = form.querySelector(".typed-marks"), told = form.querySelector("#typed-error"), link = form.querySelector(".typed-link");
   const code = document.querySelector(".typed-program pre");
   const paint = program => {
-    const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^/, "kn"]];
+    const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^print/, "nb"], [/^/, "kn"]];
     const word = text => Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text });
-    const parts = program.split(/(#.*|"[^"]*"|\b(?:import|for|in|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/);
+    const parts = program.split(/(#.*|"[^"]*"|\b(?:import|print|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/);
     empty(code).append(...parts.map((text, at) => at % 2 ? word(text) : text));
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
@@ -200,7 +200,8 @@
     if (built.error) return;
     const { names, value } = built.graph.cards.find(({ is_root }) => is_root);
     told.textContent = `${names[0]} = ${write(value)}`;
-    figure.querySelector(".figure-alone")?.remove(); // it leads to the figure of the build
+    figure.querySelector(".figure-alone")?.remove(); // it leads to the figure of the build, and graph_code.js knows the lines of that one
+    Object.assign(code, { onpointermove: null, onpointerdown: null, className: "", style: "" });
     paint(built.program);
     shown = show(figure, built, "typed");
   };
