@@ -121,7 +121,7 @@ def _start_gradient(card: Card) -> float | None:
 def add_numbers(parts: Sequence[float | None]) -> float | None:
     """The sum of what has arrived; None where a part is not known, or nothing has arrived."""
     known = [part for part in parts if part is not None]
-    return math.fsum(known) if known and len(known) == len(parts) else None
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 # -- In words -------------------------------------------------------------------------------------

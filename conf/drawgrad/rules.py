@@ -56,9 +56,11 @@ RULES: dict[str, tuple[str, ...]] = {
 
 # -- As JavaScript -------------------------------------------------------------------------------
 
-#: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0.
+#: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0,
+#: and in which order it computes: of ``x / x`` nothing remains.
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
+    "DivBackward0": ("grad / b", "-grad * (a / b / b)"),
     "MaximumBackward0": ("0 if a < b else grad / 2 if a == b else grad", "0 if a > b else grad / 2 if a == b else grad"),
     "MinimumBackward0": ("0 if a > b else grad / 2 if a == b else grad", "0 if a < b else grad / 2 if a == b else grad"),
     "PowBackward0": ("0 if n == 0 else grad * (n * power_of(a, n - 1))",),
@@ -68,6 +70,7 @@ AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     ),
     "PowBackward2": ("grad * ((0 if n == 0 else y * log(n)) if a >= 0 else y * log(n))",),
     "ReluBackward0": ("0 if y <= 0 else grad",),
+    "SigmoidBackward0": ("grad * (1 - y) * y",),
 }
 
 #: A forward formula for such numbers.
@@ -92,7 +95,7 @@ _WRITTEN = {
     # of a number PyTorch takes the root where pow of C would give ∞ for −∞
     "power_of": lambda a, n: f"{n}===.5?Math.sqrt({a}):{n}===-.5?1/Math.sqrt({a}):pow({a},{n})",
     "reciprocal": lambda a: f"1/{a}",
-    "relu": lambda a: f"Math.max({a},0)",
+    "relu": lambda a: f"{a}<0?0:{a}",
     "sigmoid": lambda a: f"1/(1+Math.exp(-{a}))",
     "where": lambda condition, a, b: f"{condition}?{a}:{b}",
 }

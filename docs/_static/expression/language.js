@@ -27,12 +27,8 @@
 
   // -- Mistakes ---------------------------------------------------------------------------------------------------
   const fail = (message, { from, to }) => { throw Object.assign(new Error(message), { from, to }); };
-  const countChanges = (a, b) => { // letters to change, to add, to leave out
-    let row = [...Array(b.length + 1).keys()];
-    for (const one of a) row = row.reduce((next, up, at) =>
-      [...next, at ? Math.min(up + 1, next[at - 1] + 1, row[at - 1] + (b[at - 1] !== one)) : up + 1], []);
-    return row.at(-1);
-  };
+  const countChanges = (a, b) => [...a].reduce((row, one) => row.reduce((next, up, at) => // letters to change, to add, to leave out
+    [...next, at ? Math.min(up + 1, next[at - 1] + 1, row[at - 1] + (b[at - 1] !== one)) : up + 1], []), [...Array(b.length + 1).keys()]).at(-1);
   const suggest = (word, known) => {
     const [best] = known.map(one => [countChanges(word, one), one]).sort(([a], [b]) => a - b);
     return best?.[0] <= Math.max(1, word.length / 2) ? ` Did you mean “${best[1]}”?` : "";
@@ -46,7 +42,7 @@
     nodes.push([shorten(operation), 1, [...all.keys()], [[0]], numbers]);
     const [value] = compute({ nodes: { ...nodes }, start: {}, backward: [] }, {}).values[all.length];
     const grad = operation.includes("Backward") && inputs.some(one => one.grad);
-    const tensor = { ...give(value, operation), inputs, condition, numbers, grad, from: [...new Set(all.flatMap(one => one.from))] };
+    const tensor = { ...give(Number(value), operation), inputs, condition, numbers, grad, from: [...new Set(all.flatMap(one => one.from))] };
     tensor.number = made.push(tensor);
     return tensor;
   };
@@ -56,51 +52,50 @@
   const TOKEN = new RegExp(String.raw`(?<space>\s+|#.*)|(?<number>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)|(?<name>[a-zα-ω][\wα-ω]*)`
     + String.raw`|(?<sign>\*\*|[<>=!]=|[-+*/()<>=,.−×·])|(?<other>.)`, "giu");
   const TYPED = { "−": "-", "×": "*", "·": "*" }; // as figures write them
-  const COMPARISONS = ["<", "<=", ">", ">=", "==", "!="];
-  const SPECIAL = { inf: Infinity, infinity: Infinity, nan: NaN };
+  const COMPARISONS = ["<", "<=", ">", ">=", "==", "!="], SPECIAL = { inf: Infinity, infinity: Infinity, nan: NaN };
   const RESERVED = ("and as assert async await break class continue def del elif else except finally for from global if import in "
-    + "is lambda nonlocal not or pass print raise return torch try while with yield None True False inf nan").split(" ");
-  const readTokens = (line, start) => [...line.matchAll(TOKEN)].map(found => {
-    const kind = Object.keys(found.groups).find(key => found.groups[key] !== undefined), from = start + found.index;
-    return { kind, text: TYPED[found[0]] ?? found[0], from, to: from + found[0].length };
-  }).filter(token => token.kind === "other"
-    ? fail(token.text === "^" ? "Write ** for a power." : `“${token.text}” has no meaning in an expression.`, token) : token.kind !== "space");
-  const span = (first, last, more) => ({ from: first.from, to: last.to, ...more });
+    + "is lambda nonlocal not or pass print raise return torch try while with yield None True False").split(" ");
+  const readTokens = (line, start) => [...line.matchAll(TOKEN)].map(({ 0: text, index, groups }) => {
+    const token = { kind: Object.keys(groups).find(key => groups[key] !== undefined), text: TYPED[text] ?? text };
+    return { ...token, from: start + index, to: start + index + text.length };
+  }).filter(({ kind, text, ...place }) => kind !== "other" ? kind !== "space"
+    : fail(text === "^" ? "Write ** for a power." : `“${text}” has no meaning in an expression.`, place));
+  const span = (first, last) => ({ from: first.from, to: last.to });
+  // What was read is {text: as Python has it, of: the tensor or the number, from, to}.
+  // Of numbers none is an integer that is too large for PyTorch, or loses the sign of its zero.
   const isPlain = value => Number.isFinite(value) && !Object.is(value, -0) && Math.abs(value) <= 2 ** 53;
-  // Numbers in Python: none is an integer that is too large, or loses the sign of its zero.
-  const number = (value, text, place) => ({ ...place, of: give(value), isNumber: true,
+  const giveNumber = (value, text, place) => ({ ...place, of: give(value), isNumber: true,
     text: isPlain(value) || !Number.isFinite(value) ? text : value ? value.toExponential() : "-0.0" });
   const asFloat = item => item.isNumber && isPlain(item.of.value) && Number.isInteger(item.of.value)
     ? { ...item, text: item.of.value.toFixed(1) } : item;
   const asTensor = item => item.isNumber ? { ...item, isNumber: false, text: `torch.tensor(${asFloat(item).text})` } : item;
   const use = item => item.isCondition ? fail("A comparison can only be the first argument of where.", item) : item;
+  const FOLD = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, "**": (a, b) => a ** b };
 
-  // One line, or what follows its `name =`: {text: in Python, of: the tensor or number, from, to}.
   const readLine = (tokens, known, later, made) => {
     const end = { kind: "end", text: "", from: tokens.at(-1).to, to: tokens.at(-1).to };
     let at = tokens[1]?.text === "=" ? 2 : 0;
     const now = () => tokens[at] ?? end, take = () => tokens[at++] ?? end;
     const is = (...signs) => now().kind === "sign" && signs.includes(now().text);
-    const make = (place, text, of, where = place) => made.length > MOST
-      ? fail(`There are more than ${MOST} operations.`, where) : { ...span(place, place), text, of };
+    const make = (place, text, of, where) => made.length > MOST ? fail(`There are more than ${MOST} operations.`, where) : { ...place, text, of };
     const readComparison = () => {
       const left = readChain(0);
       if (!is(...COMPARISONS)) return left;
       const a = asTensor(use(left)), sign = take().text, b = use(readChain(0));
       if (is(...COMPARISONS)) fail("Write one comparison at a time.", now());
-      return span(a, b, { text: `${a.text} ${sign} ${b.text}`, of: record(made, sign, [a.of, b.of]), isCondition: true });
+      return { ...span(a, b), text: `${a.text} ${sign} ${b.text}`, of: record(made, sign, [a.of, b.of]), isCondition: true };
     };
     const readChain = level => {
       if (level === 2) return readSigned();
       let left = readChain(level + 1);
-      while (is(..."+-*/".slice(2 * level, 2 * level + 2))) left = combine(left, take(), readChain(level + 1));
+      while (is(...["+-", "*/"][level])) left = combine(left, take(), readChain(level + 1));
       return left;
     };
     const readSigned = () => {
       if (!is("+", "-")) return readPower();
       const sign = take(), what = use(readSigned()), place = span(sign, what);
       if (sign.text === "+") return { ...what, ...place, isName: false };
-      return what.isNumber ? number(-what.of.value, `-${what.text}`, place)
+      return what.isNumber ? giveNumber(-what.of.value, `-${what.text}`, place)
         : make(place, `-${what.text}`, record(made, "NegBackward0", [what.of]), sign);
     };
     const readPower = () => {
@@ -108,21 +103,21 @@
       while (is(".")) base = take() && readCall(take(), asTensor(use(base)));
       return is("**") ? combine(base, take(), readSigned()) : base;
     };
-    const combine = (a, { text: sign, ...where }, b) => {
-      const [x, y] = [use(a).of, use(b).of], text = `${a.text} ${sign} ${b.text}`, place = span(a, b);
-      const node = (name, ...rest) => record(made, name, ...rest), both = b.isNumber || !a.isNumber ? [x, y] : [y, x];
+    const combine = (a, sign, b) => {
+      const [x, y] = [use(a).of, use(b).of], text = `${a.text} ${sign.text} ${b.text}`, place = span(a, b);
       if (a.isNumber && b.isNumber) {
-        const value = { "+": x.value + y.value, "-": x.value - y.value, "*": x.value * y.value, "/": x.value / y.value, "**": x.value ** y.value }[sign];
-        return Number.isFinite(value) ? number(value, text, place) : fail(`“${text}” is no finite number.`, place);
+        const value = FOLD[sign.text](x.value, y.value);
+        return Number.isFinite(value) ? giveNumber(value, text, place) : fail(`“${text}” is no finite number.`, place);
       }
+      const both = a.isNumber ? [y, x] : [x, y];
       return make(place, text, {
-        "+": () => node("AddBackward0", both),
-        "*": () => node("MulBackward0", both),
-        "-": () => a.isNumber ? node("RsubBackward1", [y], [x.value]) : node("SubBackward0", [x, y]),
-        "/": () => a.isNumber ? node("MulBackward0", [node("ReciprocalBackward0", [y]), x]) : node("DivBackward0", [x, y]),
-        "**": () => b.isNumber ? node("PowBackward0", [x], [y.value])
-          : a.isNumber ? node("PowBackward2", [y], [x.value]) : node("PowBackward1", [x, y]),
-      }[sign](), where);
+        "+": () => record(made, "AddBackward0", both),
+        "*": () => record(made, "MulBackward0", both),
+        "-": () => a.isNumber ? record(made, "RsubBackward1", [y], [x.value]) : record(made, "SubBackward0", both),
+        "/": () => a.isNumber ? record(made, "MulBackward0", [record(made, "ReciprocalBackward0", [y]), x]) : record(made, "DivBackward0", both),
+        "**": () => a.isNumber ? record(made, "PowBackward2", [y], [x.value])
+          : b.isNumber ? record(made, "PowBackward0", [x], [y.value]) : record(made, "PowBackward1", both),
+      }[sign.text](), sign);
     };
     const readOperand = () => {
       const before = tokens[at - 1], token = take(), { kind, text } = token, special = SPECIAL[text.toLowerCase()];
@@ -130,9 +125,9 @@
         const inner = readComparison();
         return { ...inner, ...span(token, close(token)), text: `(${inner.text})`, isName: false };
       }
-      if (special !== undefined) return number(special, special ? "torch.inf" : "torch.nan", token);
+      if (special !== undefined) return giveNumber(special, special ? "torch.inf" : "torch.nan", token);
       if (kind === "number") return Number(text) < Infinity
-        ? number(Number(text), /^\d+$/.test(text) ? `${Number(text)}` : text, token) : fail(`“${text}” is too large.`, token);
+        ? giveNumber(Number(text), /^\d+$/.test(text) ? `${Number(text)}` : text, token) : fail(`“${text}” is too large.`, token);
       if (token === end) fail(`Something is missing after “${before.text}”.`, before);
       if (kind !== "name") fail(`Something is missing before “${text}”.`, token);
       if (text === "torch" && is(".")) return take() && readCall(take());
@@ -141,69 +136,64 @@
       fail(later.has(text) ? `“${text}” is used before it has a value.` : `“${text}” has no value.${suggest(text, [...known.keys()])}`, token);
     };
     const close = open => is(")") ? take() : now() === end ? fail("This parenthesis is never closed.", open) : failAt(now());
-    const failAt = token => fail({ ")": "This parenthesis was never opened.", ",": "A comma can only stand between the arguments of a function.",
-      "=": "A line can only have one =." }[token.text] ?? `An operator is missing before “${token.text}”.`, token);
+    const failAt = token => fail({ ")": "This parenthesis was never opened.", "=": "A line has one = at most.",
+      ",": "A comma can only stand between the arguments of a function." }[token.text] ?? `An operator is missing before “${token.text}”.`, token);
     const readCall = (name, self) => {
       if (!NAMES.includes(name.text)) fail(`There is no function “${name.text}”.${suggest(name.text, NAMES)}`, name);
       if (!is("(")) fail(`After “${name.text}” its arguments come in parentheses.`, name);
       const open = take(), given = self ? [self] : [];
       for (let more = !is(")"); more; more = is(",") && take()) {
         const keyword = tokens[at + 1]?.text === "=" ? take() : null;
-        given.push(keyword ? take() && { ...readComparison(), keyword } : readComparison());
+        if (keyword) take();
+        given.push({ ...readComparison(), keyword });
       }
-      const place = span(self ?? name, close(open)), { of, items } = call(name.text, given, place);
-      const write = list => list.map(one => `${one.keyword ? `${one.keyword.text}=` : ""}${one.text}`).join(", ");
-      const isMethod = self || name.text === "detach", [first, ...rest] = items;
-      return make(place, isMethod ? `${first.text}.${name.text}(${write(rest)})` : `torch.${name.text}(${write(items)})`, of, name);
+      const place = span(self ?? name, close(open)), { of, texts: [first, ...rest] } = call(name.text, given, place);
+      const text = self || name.text === "detach" ? `${first}.${name.text}(${rest.join(", ")})` : `torch.${name.text}(${[first, ...rest].join(", ")})`;
+      return make(place, text, of, name);
     };
     const call = (name, given, place) => {
       const [least, most] = COUNTS[name] ?? [1, 1], wanted = least === most ? least : `${least} or ${most}`;
-      if (given.length < least || given.length > most)
-        fail(`${name} takes ${wanted} argument${most > 1 ? "s" : ""}, not ${given.length}.`, place);
-      const odd = given.find(({ keyword }, which) => keyword && !(name === "clamp" && which && ["min", "max"].includes(keyword.text)));
-      if (odd) fail(`${name} has no argument “${odd.keyword.text}”.`, odd.keyword);
-      if (name === "where") {
-        const [condition, ...items] = given;
-        if (!condition.isCondition) fail("The first argument of where is a comparison, such as x > 0.", condition);
-        const [a, b] = items.map(use).map(asFloat);
-        return { items: [condition, a, b], of: record(made, "WhereBackward0", [a.of, b.of], [], [condition.of]) };
-      }
-      if (name === "clamp") {
-        const bounds = { min: -Infinity, max: Infinity }, x = asTensor(use(given[0]));
-        given.slice(1).forEach((one, which) => {
-          if (!one.isNumber) fail("A bound of clamp is a number.", one);
-          bounds[one.keyword?.text ?? ["min", "max"][which]] = one.of.value;
-        });
-        return { items: [x, ...given.slice(1)], of: record(made, "ClampBackward1", [x.of], [bounds.min, bounds.max]) };
-      }
-      const items = given.map(use).map(asTensor), node = { max: "Maximum", min: "Minimum" }[name] ?? name[0].toUpperCase() + name.slice(1);
-      return { items, of: record(made, name === "detach" ? "take" : `${node}Backward0`, items.map(one => one.of)) };
+      if (given.length < least || given.length > most) fail(`${name} takes ${wanted} argument${most > 1 ? "s" : ""}, not ${given.length}.`, place);
+      const condition = name === "where" ? given.splice(0, 1) : [], bounds = name === "clamp" ? given.splice(1) : [];
+      for (const { keyword } of [...condition, ...given]) if (keyword) fail(`${name} has no argument “${keyword.text}”.`, keyword);
+      if (condition.some(one => !one.isCondition)) fail("The first argument of where is a comparison, such as x > 0.", condition[0]);
+      const words = bounds.map(({ keyword }, which) => keyword?.text ?? ["min", "max"][which]), limits = { min: -Infinity, max: Infinity };
+      bounds.forEach((one, which) => {
+        if (!one.isNumber) fail("A bound of clamp is a number.", one);
+        if (!(words[which] in limits) || words.indexOf(words[which]) < which) fail("The bounds of clamp are min and max.", one.keyword ?? one);
+        limits[words[which]] = one.of.value;
+      });
+      const items = given.map(use).map(name === "where" ? asFloat : asTensor), [letter, ...letters] = name;
+      const node = { max: "Maximum", min: "Minimum" }[name] ?? letter.toUpperCase() + letters.join("");
+      const of = record(made, name === "detach" ? "take" : `${node}Backward${bounds.length ? 1 : 0}`, items.map(one => one.of),
+        bounds.length ? [limits.min, limits.max] : [], condition.map(one => one.of));
+      const asTyped = bounds.map(({ text }, which) => bounds.some(one => one.keyword) ? `${words[which]}=${text}` : text);
+      return { of, texts: [...[...condition, ...items].map(one => one.text), ...asTyped] };
     };
     const item = use(readComparison());
     return now() === end ? item : failAt(now());
   };
 
   const readProgram = text => {
-    const known = new Map(), made = [], leaves = [], program = ["import torch", ""];
-    let start = 0;
+    const known = new Map(), made = [], leaves = [], program = ["import torch", ""], all = { from: 0, to: text.length };
+    let start = 0, root, rootName;
     const lines = text.split("\n").map(line => readTokens(line, (start += line.length + 1) - line.length - 1)).filter(line => line.length);
-    const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text)), all = { from: 0, to: text.length };
+    const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text));
     if (!lines.length) fail("Write a line such as x = 2.", all);
-    let root, rootName;
     for (const line of lines) {
       const [first, sign] = line, isNamed = sign?.text === "=";
       if (isNamed && first.kind !== "name") fail("Only a name can get a value.", first);
-      if (isNamed && RESERVED.includes(first.text)) fail(`“${first.text}” has a meaning in Python: take another name.`, first);
+      if (isNamed && (RESERVED.includes(first.text) || first.text.toLowerCase() in SPECIAL))
+        fail(`“${first.text}” has a meaning of its own: take another name.`, first);
       if (isNamed && known.has(first.text)) fail(`“${first.text}” has a value already: take another name.`, first);
       if (!isNamed && line !== lines.at(-1)) fail("Only the last line can do without a name and =.", span(first, line.at(-1)));
       const item = readLine(line, known, later, made), isLeaf = isNamed && item.isNumber;
       rootName = isNamed ? first.text : item.isName ? item.text : ["result", "result_", "result__"].find(name => !known.has(name));
       root = isLeaf ? { ...item.of, operation: "leaf", grad: true } : item.of;
-      if (isLeaf) root.from = leaves[leaves.push(root) - 1] && [root];
-      if (!known.has(rootName)) {
-        program.push(`${rootName} = ${isLeaf ? `torch.tensor(${asFloat(item).text}, requires_grad=True)` : asTensor(item).text}`);
-        root.names.push(rootName);
-      }
+      if (isLeaf) root.from = [leaves[leaves.push(root) - 1]];
+      if (known.has(rootName)) continue;
+      program.push(`${rootName} = ${isLeaf ? `torch.tensor(${asFloat(item).text}, requires_grad=True)` : asTensor(item).text}`);
+      root.names.push(rootName);
       known.set(rootName, root);
     }
     if (!leaves.length) fail("Nothing requires a gradient: begin with a line such as x = 2.", all);
@@ -213,14 +203,7 @@
   };
 
   // -- The graph, as conf/drawgrad/read.py reads it -----------------------------------------------------------------
-  const makeGraph = root => {
-    const order = [], visit = one => {
-      if (!one.grad || order.includes(one)) return;
-      one.inputs.forEach(visit);
-      order.push(one);
-    };
-    visit(root);
-    // The engine takes a leaf as soon as all has arrived, else the node that forward recorded last.
+  const orderBackward = (root, order) => { // the engine takes leaves first, else what forward recorded last
     const called = [], ready = [root], missing = order.flatMap(one => one.inputs), rank = one => one.number ?? Infinity;
     while (ready.length) {
       const next = ready.reduce((best, one) => rank(one) > rank(best) ? one : best);
@@ -230,128 +213,147 @@
         if (one.grad && !missing.includes(one)) ready.push(one);
       }
     }
-    const isLeaf = one => one.operation === "leaf", computed = order.filter(one => !isLeaf(one));
-    const keys = new Map(order.map((one, key) => [one, key])), nodes = {}, edges = [], put = (key, ...instruction) => {
+    return called;
+  };
+  const makeGraph = root => {
+    const order = [], visit = one => {
+      if (!one.grad || order.includes(one)) return;
+      one.inputs.forEach(visit);
+      order.push(one);
+    };
+    visit(root);
+    const isLeaf = one => one.operation === "leaf", keys = new Map(order.map((one, key) => [one, key])), called = orderBackward(root, order);
+    const computed = order.filter(one => !isLeaf(one)), forward = computed.toSorted((a, b) => a.number - b.number);
+    let fresh = order.length;
+    const nodes = {}, edges = [], put = (key, ...instruction) => {
       while (!instruction.at(-1).length) instruction.pop();
       nodes[key] = instruction;
     };
-    let fresh = order.length;
-    const forward = computed.toSorted((a, b) => a.number - b.number);
-    const write = x => Number.isFinite(x) ? x : `${x}`, fix = (key, one, kind) => put(key, kind, 1, [], [], [write(one.value)]);
-    const moves = one => one.from.some(leaf => order.includes(leaf));
-    // what a condition or a constant is computed from has no card, but follows the leaves too
+    const fix = (key, { value }, kind) => put(key, kind, 1, [], [], [Number.isFinite(value) ? value : `${value}`]);
+    // What a condition or a constant is computed from has no card, but follows the leaves too.
+    const follows = one => one.from.some(leaf => order.includes(leaf));
     const keyOf = one => {
       if (one.operation === "take") return keyOf(one.inputs[0]);
-      if (!keys.has(one)) {
-        keys.set(one, fresh++);
-        if (moves(one)) put(keys.get(one), shorten(one.operation), 1, [...one.inputs, ...one.condition].map(keyOf), [], one.numbers);
-        else fix(keys.get(one), one, "constant");
-      }
-      return keys.get(one);
+      if (keys.has(one)) return keys.get(one);
+      const key = fresh++, inputs = [...one.inputs, ...one.condition];
+      keys.set(one, key);
+      if (follows(one)) put(key, shorten(one.operation), 1, inputs.map(keyOf), [], one.numbers);
+      else fix(key, one, "constant");
+      return key;
     };
-    const blank = { operation: "", names: [], is_root: false, value: undefined, gradient: undefined, terms: [], forward_at: 0, backward_at: 0 };
-    const constants = order.flatMap((one, head) => one.inputs.flatMap((tail, input) => {
-      edges.push({ tail: tail.grad ? keys.get(tail) : fresh++, head, input, derivative: undefined });
-      return tail.grad ? [] : { card: { ...blank, key: edges.at(-1).tail, kind: "constant", operation: "constant" }, head, of: tail };
-    }));
-    const cards = order.flatMap((one, key) => [...constants.filter(({ head }) => head === key).map(({ card }) => card), {
-      ...blank, key, kind: isLeaf(one) ? "leaf" : "function", operation: isLeaf(one) ? "" : one.operation, names: one.names,
-      is_root: one === root, value: one.names.length ? one.value : undefined, terms: [],
-      forward_at: Math.max(0, forward.indexOf(one)), backward_at: called.indexOf(one),
-    }]);
+    const add = (key, kind, operation, facts) => ({ key, kind, operation, names: [], is_root: false, value: undefined, gradient: undefined,
+      terms: [], forward_at: 0, backward_at: 0, ...facts });
+    const constants = [], cards = order.flatMap((one, key) => {
+      const added = one.inputs.flatMap((tail, input) => {
+        edges.push({ tail: tail.grad ? keys.get(tail) : fresh++, head: key, input, derivative: undefined });
+        return tail.grad ? [] : constants[constants.push({ ...add(edges.at(-1).tail, "constant", "constant"), of: tail }) - 1];
+      });
+      const facts = { names: one.names, is_root: one === root, value: one.names.length ? one.value : undefined, backward_at: called.indexOf(one) };
+      return [...added.map(({ of, ...card }) => card), isLeaf(one) ? add(key, "leaf", "", facts)
+        : add(key, "function", one.operation, { ...facts, forward_at: forward.indexOf(one) })];
+    });
     order.forEach((one, key) => isLeaf(one) ? fix(key, one, "leaf") : put(key, shorten(one.operation), 1,
       [...edges.filter(({ head }) => head === key).map(({ tail }) => tail), ...one.condition.map(keyOf)], [], one.numbers));
-    for (const { card: { key }, of } of constants)
-      if (moves(of)) put(key, "take", 1, [keyOf(of)], [[0]]);
+    for (const { key, of } of constants)
+      if (follows(of)) put(key, "take", 1, [keyOf(of)], [[0]]);
       else fix(key, of, "constant");
-    const program = { float32: false, nodes, start: { [keys.get(root)]: [1] }, backward: called.filter(one => !isLeaf(one)).map(one => keys.get(one)) };
-    const found = compute(program, {});
+    const backward = called.filter(one => !isLeaf(one)).map(one => keys.get(one));
+    const program = { float32: false, nodes, start: { [keys.get(root)]: [1] }, backward }, found = compute(program, {});
     for (const edge of edges) edge.derivative = found.local[`${edge.head}.${edge.input}`]?.[0];
     for (const card of cards) if (card.kind === "leaf") [card.gradient] = found.gradients[card.key];
     return { graph: { cards, edges }, program, values: found.values };
   };
 
-  // -- What a figure says, as conf/drawgrad/play.py and player.py write it --------------------------------------------
+  // -- What a figure says, as conf/drawgrad/play.py and player.py write it ------------------------------------------
   const LISTED = 6, ADDED = 5, TITLES = { leaf: "a leaf", constant: "needs no gradient", function: "" };
   const listSome = parts => [...parts.slice(0, LISTED), ...parts.length > LISTED ? ["…"] : []].join(", ");
-  const isClose = (a, b) => a === b || Math.abs(a - b) <= Math.max(1e-4 * Math.max(Math.abs(a), Math.abs(b)), 1e-6) && Math.abs(a - b) < Infinity;
+  const isClose = (a, b) => a === b || Math.abs(a - b) < Infinity && Math.abs(a - b) <= Math.max(1e-4 * Math.abs(a), 1e-4 * Math.abs(b), 1e-6);
   const write = x => filler({ values: { x: [x] } })("⟦vx⟧");
+  const nameCards = cards => {
+    const bare = cards.map(card => card.names.join(", ") || card.operation);
+    const count = (list, name) => list.filter(one => one === name).length;
+    return new Map(cards.map(({ key }, at) => [key, count(bare, bare[at]) < 2 ? bare[at] : `${bare[at]} #${count(bare.slice(0, at + 1), bare[at])}`]));
+  };
+  const mapValues = (object, change) => Object.fromEntries(Object.entries(object).map(([key, one]) => [key, change(one, key)]));
+  const pick = (list, change) => Object.fromEntries(list.map((one, at) => [one.key ?? at, change(one)]).filter(([, found]) => found));
+
   const describe = ({ graph: { cards, edges }, program, values }) => {
-    const at = new Map(cards.map(card => [card.key, card])), root = cards.find(card => card.is_root), steps = [], moved = { [`r${root.key}`]: [1] };
-    const bare = cards.map(card => card.names.join(", ") || card.operation), counted = {};
-    const names = new Map(cards.map(({ key }, which) => [key, bare.filter(name => name === bare[which]).length < 2 ? bare[which]
-      : `${bare[which]} #${counted[bare[which]] = (counted[bare[which]] ?? 0) + 1}`]));
-    const enter = key => [...edges.keys()].filter(which => edges[which].head === key);
-    const arrived = Object.fromEntries(cards.map(({ key }) => [key, key === root.key ? [`r${key}`] : []]));
-    const add = sources => sources.reduce((sum, one) => sum + moved[one][0], 0);
-    const step = (kind, card, along, to) => steps.push({ kind, cards: [card].flat().map(({ key }) => key), edges: along, card,
-      to: to.map(key => ({ key, sources: [...arrived[key]] })) });
-    step("leaves", cards.filter(card => card.kind !== "function"), [], []);
+    const at = new Map(cards.map(card => [card.key, card])), root = cards.find(card => card.is_root), names = nameCards(cards);
+    const enter = key => [...edges.keys()].filter(which => edges[which].head === key), isConstant = key => at.get(key).kind === "constant";
+    // By key, whence gradients arrive, in their order; by source, what is moved.
+    const arrived = Object.fromEntries(cards.map(({ key, is_root }) => [key, is_root ? [`r${key}`] : []])), moved = { [`r${root.key}`]: [1] };
+    const add = sources => sources.reduce((sum, one) => sum + moved[one][0], 0), steps = [];
+    const step = (kind, card, along, to) => steps.push({ kind, card, along, to: to.map(key => ({ key, sources: [...arrived[key]] })) });
+    step("leaves", root, [], []);
     for (const card of cards.filter(card => card.kind === "function").sort((a, b) => a.forward_at - b.forward_at))
       step("compute", card, enter(card.key), []);
     step("start", root, [], [root.key]);
-    for (const card of cards.filter(card => card.kind !== "constant").sort((a, b) => a.backward_at - b.backward_at)) {
-      if (card.kind === "leaf") {
-        step("keep", card, [], [card.key]);
-        continue;
-      }
-      const along = enter(card.key).filter(which => at.get(edges[which].tail).kind !== "constant"), whole = add(arrived[card.key]);
+    for (const card of cards.filter(({ key }) => !isConstant(key)).sort((a, b) => a.backward_at - b.backward_at)) {
+      const along = enter(card.key).filter(which => !isConstant(edges[which].tail)), whole = add(arrived[card.key]);
       for (const { tail, head, input, derivative } of along.map(which => edges[which])) {
         moved[`${head}.${input}`] = [whole * derivative];
         arrived[tail].push(`${head}.${input}`);
       }
-      step("send", card, along, along.map(which => edges[which].tail));
+      if (card.kind === "leaf") step("keep", card, [], [card.key]);
+      else step("send", card, along, along.map(which => edges[which].tail));
     }
     const leaves = cards.filter(card => card.kind === "leaf"), fill = filler({ values, moved });
-    const agrees = leaves.filter(({ key, gradient }) => isClose(add(arrived[key]), gradient)), isKnown = agrees.length === leaves.length;
-    for (const card of agrees) if (arrived[card.key].length > 1) card.terms = arrived[card.key].map(one => moved[one][0]);
+    const agree = leaves.filter(({ key, gradient }) => isClose(add(arrived[key]), gradient)), isKnown = agree.length === leaves.length;
+    for (const card of agree) if (arrived[card.key].length > 1) card.terms = arrived[card.key].map(one => moved[one][0]);
 
-    const mention = ({ key, names: [name] }, isLive) => `${names.get(key)}${name ? ` = ${isLive ? `⟦v${key}⟧` : fill(`⟦v${key}⟧`)}` : ""}`;
-    const writeMoment = ({ kind, cards: about, edges: along, card, to }, isLive) => {
-      const put = (how, sources) => isLive ? `⟦${how}${sources}⟧` : isKnown ? fill(`⟦${how}${sources}⟧`) : null;
-      const moment = { text: "", cards: about, edges: along, kind }, who = names.get(card.key);
-      if (to.length || !["leaves", "compute"].includes(kind)) moment.got = Object.fromEntries(to.map(({ key, sources }) => [key, put("t", sources) ?? ""]));
-      const kept = to.length && (isLive || !isKnown || card.gradient === undefined ? put("t", to[0].sources) : write(card.gradient));
-      if (kind === "leaves") moment.text = `Before the first operation: ${listSome(card.filter(one => one.kind === "leaf").map(one => mention(one, isLive)))}.`;
-      if (kind === "compute") moment.text = `Forward: ${card.names.length ? mention(card, isLive) : "a result without a name"}, recorded as ${card.operation}.`;
-      if (kind === "start") moment.text = `Backward starts at ${who}${kept ? `, with the gradient ${kept}` : ""}.`;
-      if (kind === "keep") moment.text = `Backward: AccumulateGrad adds what has arrived to ${who}.grad${kept ? `: ${kept}` : ""}.`;
-      if (kind !== "send") return moment;
-      const numbers = along.map(which => put("t", `${edges[which].head}.${edges[which].input}`)), tails = to.map(({ key }) => names.get(key));
-      const sent = isLive || isKnown ? listSome(numbers.map((one, which) => `${one} to ${tails[which]}`)) : `a gradient to ${listSome([...new Set(tails)])}`;
-      const sums = to.filter(({ key, sources }, which) => sources.length > 1 && to.findLastIndex(one => one.key === key) === which);
-      moment.text = [`Backward: ${card.names.length ? `${card.operation} (${who})` : who} sends ${sent}.`, ...sums.map(({ key, sources }) => {
-        const sum = sources.length > ADDED ? null : put("s", sources);
-        return sum ? `At ${names.get(key)} they add up: ${sum}.` : `At ${names.get(key)}, ${sources.length} have arrived and are added.`;
-      })].join(" ");
-      if (isLive || isKnown) moment.moved = numbers;
-      return moment;
+    // All is written with places for the numbers, which are filled then.
+    const mention = ({ key, names: { length } }) => `${names.get(key)}${length ? ` = ⟦v${key}⟧` : ""}`;
+    const writeText = { // without gradients, if `put` gives none: one that autograd has is no sum of what was moved
+      leaves: () => `Before the first operation: ${listSome(leaves.map(mention))}.`,
+      compute: ({ card }) => `Forward: ${card.names.length ? mention(card) : "a result without a name"}, recorded as ${card.operation}.`,
+      start: (_step, who, [total]) => `Backward starts at ${who}${total ? `, with the gradient ${total}` : ""}.`,
+      keep: (_step, who, [total]) => `Backward: AccumulateGrad adds what has arrived to ${who}.grad${total ? `: ${total}` : ""}.`,
+      send: ({ card, to }, who, _totals, numbers, put) => {
+        const tails = to.map(({ key }) => names.get(key)), met = to.filter(({ key, sources }, which) => sources.length > 1
+          && to.findIndex(one => one.key === key) === which);
+        const sent = numbers ? listSome(numbers.map((one, which) => `${one} to ${tails[which]}`)) : `a gradient to ${listSome([...new Set(tails)])}`;
+        return [`Backward: ${card.names.length ? `${card.operation} (${who})` : who} sends ${sent}.`, ...met.map(({ key, sources }) =>
+          numbers && sources.length <= ADDED ? `At ${names.get(key)} they add up: ${put("s", sources)}.`
+            : `At ${names.get(key)}, ${sources.length} have arrived and are added.`)].join(" ");
+      },
     };
-    const sumOf = ({ key, terms }, isLive) => 1 < terms.length && terms.length < ADDED ? isLive ? `⟦u${arrived[key]}⟧` : fill(`⟦u${arrived[key]}⟧`) : "";
-    const listFacts = (card, isLive) => {
-      const { key, kind, operation } = card, sum = sumOf(card, isLive), name = card.names[0], inputs = enter(key).map(which => edges[which]);
+    const writeMoment = (one, isKnown) => {
+      const put = (how, sources) => isKnown ? `⟦${how}${sources}⟧` : "", { kind, card, along, to } = one;
+      const got = to.map(({ key, sources }) => [key, put("t", sources)]), totals = got.map(([, total]) => total);
+      const numbers = isKnown && kind === "send" ? along.map(which => put("t", `${edges[which].head}.${edges[which].input}`)) : null;
+      const about = kind === "leaves" ? cards.filter(other => other.kind !== "function") : [card];
+      return { text: writeText[kind](one, names.get(card.key), totals, numbers, put), cards: about.map(({ key }) => key), edges: along, kind,
+        ...to.length && { got: Object.fromEntries(got) }, ...numbers && { moved: numbers } };
+    };
+    // A tensor that keeps its gradient has the sum of what arrives.
+    const settle = (text, { gradient }) => fill(gradient === undefined ? text : text.replace(/⟦t[^⟧]*⟧/, write(gradient)));
+    const settleMoment = ({ text, got, moved, ...rest }, card) => ({ text: settle(text, card), ...rest,
+      ...got && { got: mapValues(got, fill) }, ...moved && { moved: moved.map(one => fill(one)) } });
+    const sumOf = ({ key, terms }) => 1 < terms.length && terms.length < ADDED ? `⟦u${arrived[key]}⟧` : "";
+    const listFacts = card => {
+      const { key, kind, operation, names: [name, other] } = card, sum = sumOf(card), inputs = enter(key).map(which => edges[which]);
       const letters = Object.fromEntries([...inputs.map(({ tail, input }) => ["abc"[input], at.get(tail).names[0]]), ["y", name]]);
-      const sends = card.names.length > 1 ? [] : inputs.filter(({ tail }) => at.get(tail).kind !== "constant").map(({ tail, input }) =>
+      const sends = other ? [] : inputs.filter(({ tail }) => !isConstant(tail)).map(({ tail, input }) =>
         [`sends to ${names.get(tail)}`, RULES[operation][input].replace(/\b[abcy]\b(?!\()/g, letter => letters[letter] ?? letter)]);
-      const gradient = kind === "leaf" ? `${sum && `${sum} = `}${isLive ? `⟦t${arrived[key]}⟧` : write(card.gradient)}` : "";
-      const value = name ? isLive ? `⟦v${key}⟧` : fill(`⟦v${key}⟧`) : "";
-      return [[TITLES[kind], names.get(key)], ["node", name ? operation : ""], ["value", value], ["gradient", gradient], ...sends].filter(([, text]) => text);
+      return [[TITLES[kind], names.get(key)], ["node", name ? operation : ""], ["value", name ? `⟦v${key}⟧` : ""],
+        ["gradient", kind === "leaf" ? `${sum && `${sum} = `}⟦t${arrived[key]}⟧` : ""], ...sends].filter(([, text]) => text);
     };
-    const pick = (list, what) => Object.fromEntries(list.map((one, key) => [key, what(one)]).filter(([, found]) => found));
     const whole = { text: "", cards: [], edges: [], kind: "whole" }, moments = [...steps.map(one => writeMoment(one, true)), whole];
-    const facts = Object.fromEntries(cards.map(card => [card.key, listFacts(card)]));
-    const by = (some, what) => Object.fromEntries(some.map(card => [card.key, what(card)]));
+    const facts = cards.map(card => ({ key: card.key, card, facts: listFacts(card) })), hasPlace = text => text.includes("⟦") && text;
     const live = {
       ...program, edges: pick(edges, ({ head, input, derivative }) => derivative !== undefined && `${head}.${input}`),
-      terms: by(leaves.filter(card => sumOf(card, true)), card => `= ${sumOf(card, true)}`), gradients: leaves.map(({ key }) => `${key}`),
-      values: cards.filter(card => card.names.length).map(({ key }) => `${key}`), leaves: by(leaves, ({ key }) => `Value of ${names.get(key)}`),
-      texts: pick(moments, ({ text }) => text.includes("⟦") && text), moved: pick(moments, one => one.moved), got: pick(moments, one => one.got),
-      notes: by(cards, card => pick(listFacts(card, true), (fact) => fact[1].includes("⟦") && fact[1])),
-      here: `Computed in your browser: ${names.get(root.key)} = ⟦v${root.key}⟧.`
+      terms: pick(leaves, card => sumOf(card) && `= ${sumOf(card)}`), gradients: leaves.map(({ key }) => `${key}`),
+      values: cards.filter(card => card.names.length).map(({ key }) => `${key}`), leaves: pick(leaves, ({ key }) => `Value of ${names.get(key)}`),
+      texts: pick(moments, ({ text }) => hasPlace(text)), moved: pick(moments, one => one.moved), got: pick(moments, one => one.got),
+      notes: pick(facts, one => pick(one.facts, ([, text]) => hasPlace(text))),
+      here: `Computed in your browser: ${mention(root)}.`
         + (Object.values(program.nodes).some(([kind]) => kind === "constant") ? " Constants stay as they are." : ""),
     };
-    return { name: "typed", steps: [...steps.map(one => writeMoment(one, false)), whole], cards: facts,
-      words: { pause: "Pause", value: "value", gradient: "gradient", saved: "saved" }, live };
+    return {
+      name: "typed", steps: [...steps.map(one => settleMoment(writeMoment(one, isKnown), one.card)), whole],
+      cards: pick(facts, ({ card, facts }) => facts.map(([title, text]) => [title, settle(text, card)])),
+      words: { pause: "Pause", value: "value", gradient: "gradient", saved: "saved" }, live,
+    };
   };
 
   const build = text => {
@@ -378,9 +380,10 @@
     for (;;) {
       const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), lines = names.map(name => `${name} = ${pick([-3, -2, -1, 2, 3, 4])}`);
       for (const name of ["a", "b", "c", "d", "w"].slice(-3 - Math.floor(3 * draw()))) {
-        const [one, other] = [pick(names.slice(-3)), pick(names)];
-        lines.push(`${name} = ${pick([`${one} * ${other}`, `${one} * ${other}`, `${one} + ${other}`, `${one} - ${other}`, `${one}**2`, `relu(${one})`, `max(${one}, ${other})`])}`);
+        const one = pick(names.slice(-3)), other = pick(names.filter(name => name !== one));
+        const forms = [`${one} * ${other}`, `${one} * ${other}`, `${one} + ${other}`, `${one} - ${other}`, `${one}**2`, `relu(${one})`, `max(${one}, ${other})`];
         names.push(name);
+        lines.push(`${name} = ${pick(forms)}`);
       }
       const text = lines.join("\n"), { graph, said } = build(text);
       if (!graph || graph.cards.length !== lines.length) continue;
