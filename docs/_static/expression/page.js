@@ -18,8 +18,7 @@
 
   // -- Cards: what stands on each, and its size ---------------------------------------------------------------------
   const SIZES = { name: 14, operation: 12, value: 12.5, gradient: 12.5, small: 12, "small gradient": 12 };
-  const ROOM = { value: 8, gradient: 13 }; // characters that a number may have when a leaf is changed
-  const PADDING = 9, LONGEST = 44;
+  const ROOM = { value: 8, gradient: 13 }, PADDING = 9, LONGEST = 44; // ROOM: characters that a number may have when a leaf is changed
   const measure = (role, count) => count * SIZES[role] * 0.602, GAP = measure("name", 1);
   const linesOf = ({ kind, names = [], is_root, operation, value, gradient, terms = [] }) => {
     if (kind === "constant") return [[["small", "constant"]]];
@@ -79,15 +78,18 @@
       dagre.layout(net);
       return [net.graph(), cards.map(({ key }) => net.node(key)), edges.map(({ tail, head }, at) => net.edge(tail, head, at))];
     };
-    const [, boxed, first] = arrange(edges.map(() => "l")), leaves = boxed.filter((_box, at) => cards[at].kind === "leaf");
+    const [{ width }, boxed, first] = arrange(edges.map(() => "l")), leaves = boxed.filter((_box, at) => cards[at].kind === "leaf");
     const flips = leaves[0][side] > leaves.at(-1)[side];
-    const [size, middles, routes] = arrange(first.map(({ points }) => {
-      const bend = points[0][side] + points.at(-1)[side] - 2 * points[points.length >> 1][side];
-      return (Math.abs(bend) < 4 ? across !== flips : bend > 0) ? "l" : "r";
-    }));
-    const place = ({ x, y }) => !flips ? { x, y } : across ? { x, y: size.height - y } : { x: size.width - x, y };
-    const places = Object.fromEntries(cards.map(({ key }, at) => [key, place(middles[at])]));
-    return { ...size, upright: !across, cards: places, edges: routes.map(route => ({ points: route.points.map(place), ...place(route) })) };
+    const finish = () => {
+      const [size, middles, routes] = arrange(first.map(({ points }) => {
+        const bend = points[0][side] + points.at(-1)[side] - 2 * points[points.length >> 1][side];
+        return (Math.abs(bend) < 4 ? across !== flips : bend > 0) ? "l" : "r";
+      }));
+      const place = ({ x, y }) => !flips ? { x, y } : across ? { x, y: size.height - y } : { x: size.width - x, y };
+      const places = Object.fromEntries(cards.map(({ key }, at) => [key, place(middles[at])]));
+      return { ...size, upright: !across, cards: places, edges: routes.map(route => ({ points: route.points.map(place), ...place(route) })) };
+    };
+    return { width, finish };
   };
   // The B-spline that has these corners, as Bézier curves.
   const curve = points => {
@@ -131,7 +133,8 @@
   const draw = (graph, label, room) => {
     const boxes = Object.fromEntries(graph.cards.map(card => [card.key, boxOf(card)]));
     const across = layOut(graph, boxes, "LR"), down = across.width + 4 <= room ? across : layOut(graph, boxes, "TB");
-    const layout = down.width < across.width ? down : across, [width, height] = [layout.width, layout.height].map(size => Math.ceil(size) + 4);
+    const layout = (down.width < across.width ? down : across).finish();
+    const [width, height] = [layout.width, layout.height].map(size => Math.ceil(size) + 4);
     const constants = new Set(graph.cards.filter(({ kind }) => kind === "constant").map(({ key }) => key));
     const size = { viewBox: `-2 -2 ${width} ${height}`, width, height };
     return make("svg", { role: "img", "aria-label": label, class: layout.upright ? "graph graph-upright" : "graph", ...size },
@@ -158,8 +161,7 @@
     empty(scroll).append(draw(graph, caption, roomOf(scroll)));
     fresh.append(scroll, ...controls.map(part => part.cloneNode(true)), data);
     const slider = fresh.querySelector("input");
-    slider.max = said.steps.length - 1;
-    slider.value = slider.max;
+    Object.assign(slider, { max: said.steps.length - 1, value: said.steps.length - 1 });
     fresh.querySelector(".graph-link").hash = name;
     old.replaceWith(fresh);
     const [graphed, go] = graphPlayer.start(fresh);
@@ -237,7 +239,6 @@
     }, 200);
   });
   area.addEventListener("scroll", () => { marks.scrollLeft = area.scrollLeft; });
-  form.onsubmit = () => false;
   // The browser's Back leads from an example to what was typed before.
   for (const example of form.querySelectorAll("[data-text]")) example.onclick = () => {
     share();
@@ -323,8 +324,7 @@
     for (const { mark, right } of exercise.asked) mark.value = `= ${write(right)}`;
     result.textContent = "Play the figure to see where each gradient comes from.";
   };
-  part("give").disabled = false;
-  part("give").onclick = give;
+  Object.assign(part("give"), { disabled: false, onclick: give });
   part("show").onclick = reveal;
   part("form").onsubmit = check;
 })();
