@@ -234,6 +234,7 @@
     marks.replaceChildren();
     clearTimeout(timer);
     timer = setTimeout(() => {
+      share();
       if (!expressions.build(area.value).error) return update();
       timer = setTimeout(update, 500); // a line that is not finished is no error yet
     }, 200);
@@ -309,13 +310,12 @@
   const check = event => {
     event.preventDefault();
     frame.querySelectorAll(".g-edge.g-active").forEach(edge => edge.classList.remove("g-active"));
-    const wrong = exercise.asked.filter(({ field, mark, right }) => {
+    const all = exercise.asked.length, wrong = exercise.asked.filter(({ field, mark, right }) => {
       const isRight = isClose(read(field.value), right);
       field.ariaInvalid = `${Boolean(field.value) && !isRight}`;
       mark.value = isRight ? "✓" : field.value ? "✗" : "";
       return !isRight;
     });
-    const { length: all } = exercise.asked;
     result.textContent = !wrong.length ? `All ${all} right.`
       : `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}`;
   };
