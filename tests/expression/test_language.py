@@ -60,15 +60,17 @@ def execute(program: str) -> tuple[Graph, dict[str, torch.Tensor]]:
 
 def plain(graph: Graph) -> dict[str, Any]:
     """What the page has of a graph."""
-    facts = "key kind operation is_root forward_at backward_at".split(" ")
-    cards = [
-        {fact: getattr(card, fact) for fact in facts} | {"names": list(card.names), "terms": list(card.terms)}
-        | {fact: getattr(card, fact) for fact in ("value", "gradient") if getattr(card, fact) is not None}
-        for card in graph.cards
-    ]
-    known = [{} if edge.derivative is None else {"derivative": edge.derivative} for edge in graph.edges]
-    ends = [{"tail": edge.tail, "head": edge.head, "input": edge.input} for edge in graph.edges]
-    return {"cards": cards, "edges": [ends | more for ends, more in zip(ends, known, strict=True)]}
+    cards = []
+    for card in graph.cards:
+        cards.append({"key": card.key, "kind": card.kind, "operation": card.operation, "names": list(card.names)})
+        if card.kind != "constant":
+            cards[-1] |= {"is_root": card.is_root, "backward_at": card.backward_at}
+        if card.kind == "function":
+            cards[-1]["forward_at"] = card.forward_at
+        known = {"value": card.value, "gradient": card.gradient, "terms": list(card.terms) or None}
+        cards[-1] |= {fact: what for fact, what in known.items() if what is not None}
+    facts = [{"tail": edge.tail, "head": edge.head, "input": edge.input, "derivative": edge.derivative} for edge in graph.edges]
+    return {"cards": cards, "edges": [{fact: what for fact, what in one.items() if what is not None} for one in facts]}
 
 
 def near(found: Any, expected: Any) -> bool:

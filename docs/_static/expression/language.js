@@ -52,9 +52,9 @@
   const TOKEN = new RegExp(String.raw`(?<space>\s+|#.*)|(?<number>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)|(?<name>[a-zα-ω][\wα-ω]*)`
     + String.raw`|(?<sign>\*\*|[<>=!]=|[-+*/()<>=,.−×·])|(?<other>.)`, "giu");
   const TYPED = { "−": "-", "×": "*", "·": "*" }; // as figures write them
-  const COMPARISONS = ["<", "<=", ">", ">=", "==", "!="], SPECIAL = { inf: Infinity, infinity: Infinity, nan: NaN };
+  const SPECIAL = { inf: Infinity, infinity: Infinity, nan: NaN };
   const RESERVED = ("and as assert async await break class continue def del elif else except finally for from global if import in "
-    + "is lambda nonlocal not or pass print raise return torch try while with yield None True False").split(" ");
+    + "is lambda nonlocal not or pass print raise return torch try while with yield None True False inf nan").split(" ");
   const readTokens = (line, start) => [...line.matchAll(TOKEN)].map(({ 0: text, index, groups }) => {
     const token = { kind: Object.keys(groups).find(key => groups[key] !== undefined), text: TYPED[text] ?? text };
     return { ...token, from: start + index, to: start + index + text.length };
@@ -70,59 +70,47 @@
     ? { ...item, text: item.of.value.toFixed(1) } : item;
   const asTensor = item => item.isNumber ? { ...item, isNumber: false, text: `torch.tensor(${asFloat(item).text})` } : item;
   const use = item => item.isCondition ? fail("A comparison can only be the first argument of where.", item) : item;
+  // How tightly an operator binds: a sign before an operand does by 3, a comparison by 0. With numbers alone it is computed at once.
+  const BINDS = { "<": 0, "<=": 0, ">": 0, ">=": 0, "==": 0, "!=": 0, "+": 1, "-": 1, "*": 2, "/": 2, "**": 4 };
   const FOLD = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, "**": (a, b) => a ** b };
 
   const readLine = (tokens, known, later, made) => {
     const end = { kind: "end", text: "", from: tokens.at(-1).to, to: tokens.at(-1).to };
     let at = tokens[1]?.text === "=" ? 2 : 0;
-    const now = () => tokens[at] ?? end, take = () => tokens[at++] ?? end;
-    const is = (...signs) => now().kind === "sign" && signs.includes(now().text);
-    const make = (place, text, of, where) => made.length > MOST ? fail(`There are more than ${MOST} operations.`, where) : { ...place, text, of };
-    const readComparison = () => {
-      const left = readChain(0);
-      if (!is(...COMPARISONS)) return left;
-      const a = asTensor(use(left)), sign = take().text, b = use(readChain(0));
-      if (is(...COMPARISONS)) fail("Write one comparison at a time.", now());
-      return { ...span(a, b), text: `${a.text} ${sign} ${b.text}`, of: record(made, sign, [a.of, b.of]), isCondition: true };
-    };
-    const readChain = level => {
-      if (level === 2) return readSigned();
-      let left = readChain(level + 1);
-      while (is(...["+-", "*/"][level])) left = combine(left, take(), readChain(level + 1));
+    const now = () => tokens[at] ?? end, take = () => tokens[at++] ?? end, is = text => now().kind === "sign" && now().text === text;
+    const make = (place, text, of, sign) => made.length > MOST ? fail(`There are more than ${MOST} operations.`, sign) : { ...place, text, of };
+    const readSides = least => {
+      let left = is("+") || is("-") ? signed(take(), use(readSides(3))) : readOperand();
+      while (is(".")) left = take() && readCall(take(), asTensor(use(left)));
+      while (BINDS[now().text] >= least) {
+        const sign = take(), binds = BINDS[sign.text];
+        if (left.isCondition && !binds) fail("Write one comparison at a time.", sign);
+        left = combine(binds ? left : asTensor(left), sign, readSides(Math.min(binds + 1, 3)));
+      }
       return left;
     };
-    const readSigned = () => {
-      if (!is("+", "-")) return readPower();
-      const sign = take(), what = use(readSigned()), place = span(sign, what);
+    const signed = (sign, what) => {
+      const place = span(sign, what), text = `-${what.text}`;
       if (sign.text === "+") return { ...what, ...place, isName: false };
-      return what.isNumber ? giveNumber(-what.of.value, `-${what.text}`, place)
-        : make(place, `-${what.text}`, record(made, "NegBackward0", [what.of]), sign);
-    };
-    const readPower = () => {
-      let base = readOperand();
-      while (is(".")) base = take() && readCall(take(), asTensor(use(base)));
-      return is("**") ? combine(base, take(), readSigned()) : base;
+      return what.isNumber ? giveNumber(-what.of.value, text, place) : make(place, text, record(made, "NegBackward0", [what.of]), sign);
     };
     const combine = (a, sign, b) => {
-      const [x, y] = [use(a).of, use(b).of], text = `${a.text} ${sign.text} ${b.text}`, place = span(a, b);
-      if (a.isNumber && b.isNumber) {
-        const value = FOLD[sign.text](x.value, y.value);
-        return Number.isFinite(value) ? giveNumber(value, text, place) : fail(`“${text}” is no finite number.`, place);
-      }
-      const both = a.isNumber ? [y, x] : [x, y];
-      return make(place, text, {
-        "+": () => record(made, "AddBackward0", both),
-        "*": () => record(made, "MulBackward0", both),
-        "-": () => a.isNumber ? record(made, "RsubBackward1", [y], [x.value]) : record(made, "SubBackward0", both),
-        "/": () => a.isNumber ? record(made, "MulBackward0", [record(made, "ReciprocalBackward0", [y]), x]) : record(made, "DivBackward0", both),
-        "**": () => a.isNumber ? record(made, "PowBackward2", [y], [x.value])
-          : b.isNumber ? record(made, "PowBackward0", [x], [y.value]) : record(made, "PowBackward1", both),
-      }[sign.text](), sign);
+      const [x, y] = [use(a).of, use(b).of], text = `${a.text} ${sign.text} ${b.text}`, place = span(a, b), value = FOLD[sign.text]?.(x.value, y.value);
+      if (a.isNumber && b.isNumber) return Number.isFinite(value) ? giveNumber(value, text, place) : fail(`“${text}” is no finite number.`, place);
+      const node = (name, ...rest) => record(made, name, ...rest), isCondition = !BINDS[sign.text];
+      return { isCondition, ...make(place, text, isCondition ? node(sign.text, [x, y]) : {
+        "+": () => node("AddBackward0", a.isNumber ? [y, x] : [x, y]),
+        "*": () => node("MulBackward0", a.isNumber ? [y, x] : [x, y]),
+        "-": () => a.isNumber ? node("RsubBackward1", [y], [x.value]) : node("SubBackward0", [x, y]),
+        "/": () => a.isNumber ? node("MulBackward0", [node("ReciprocalBackward0", [y]), x]) : node("DivBackward0", [x, y]),
+        "**": () => a.isNumber ? node("PowBackward2", [y], [x.value])
+          : b.isNumber ? node("PowBackward0", [x], [y.value]) : node("PowBackward1", [x, y]),
+      }[sign.text](), sign) };
     };
     const readOperand = () => {
       const before = tokens[at - 1], token = take(), { kind, text } = token, special = SPECIAL[text.toLowerCase()];
       if (text === "(") {
-        const inner = readComparison();
+        const inner = readSides(0);
         return { ...inner, ...span(token, close(token)), text: `(${inner.text})`, isName: false };
       }
       if (special !== undefined) return giveNumber(special, special ? "torch.inf" : "torch.nan", token);
@@ -136,41 +124,30 @@
       fail(later.has(text) ? `“${text}” is used before it has a value.` : `“${text}” has no value.${suggest(text, [...known.keys()])}`, token);
     };
     const close = open => is(")") ? take() : now() === end ? fail("This parenthesis is never closed.", open) : failAt(now());
-    const failAt = token => fail({ ")": "This parenthesis was never opened.", "=": "A line has one = at most.",
+    const failAt = token => fail({ ")": "This parenthesis was never opened.", "=": "An = can only follow the first name of a line.",
       ",": "A comma can only stand between the arguments of a function." }[token.text] ?? `An operator is missing before “${token.text}”.`, token);
     const readCall = (name, self) => {
       if (!NAMES.includes(name.text)) fail(`There is no function “${name.text}”.${suggest(name.text, NAMES)}`, name);
       if (!is("(")) fail(`After “${name.text}” its arguments come in parentheses.`, name);
       const open = take(), given = self ? [self] : [];
-      for (let more = !is(")"); more; more = is(",") && take()) {
-        const keyword = tokens[at + 1]?.text === "=" ? take() : null;
-        if (keyword) take();
-        given.push({ ...readComparison(), keyword });
-      }
+      for (let more = !is(")"); more; more = is(",") && take()) given.push(readSides(0));
       const place = span(self ?? name, close(open)), { of, texts: [first, ...rest] } = call(name.text, given, place);
-      const text = self || name.text === "detach" ? `${first}.${name.text}(${rest.join(", ")})` : `torch.${name.text}(${[first, ...rest].join(", ")})`;
-      return make(place, text, of, name);
+      const isMethod = self || name.text === "detach", texts = isMethod ? rest : [first, ...rest];
+      return make(place, `${isMethod ? first : "torch"}.${name.text}(${texts.join(", ")})`, of, name);
     };
     const call = (name, given, place) => {
       const [least, most] = COUNTS[name] ?? [1, 1], wanted = least === most ? least : `${least} or ${most}`;
       if (given.length < least || given.length > most) fail(`${name} takes ${wanted} argument${most > 1 ? "s" : ""}, not ${given.length}.`, place);
       const condition = name === "where" ? given.splice(0, 1) : [], bounds = name === "clamp" ? given.splice(1) : [];
-      for (const { keyword } of [...condition, ...given]) if (keyword) fail(`${name} has no argument “${keyword.text}”.`, keyword);
       if (condition.some(one => !one.isCondition)) fail("The first argument of where is a comparison, such as x > 0.", condition[0]);
-      const words = bounds.map(({ keyword }, which) => keyword?.text ?? ["min", "max"][which]), limits = { min: -Infinity, max: Infinity };
-      bounds.forEach((one, which) => {
-        if (!one.isNumber) fail("A bound of clamp is a number.", one);
-        if (!(words[which] in limits) || words.indexOf(words[which]) < which) fail("The bounds of clamp are min and max.", one.keyword ?? one);
-        limits[words[which]] = one.of.value;
-      });
-      const items = given.map(use).map(name === "where" ? asFloat : asTensor), [letter, ...letters] = name;
-      const node = { max: "Maximum", min: "Minimum" }[name] ?? letter.toUpperCase() + letters.join("");
-      const of = record(made, name === "detach" ? "take" : `${node}Backward${bounds.length ? 1 : 0}`, items.map(one => one.of),
-        bounds.length ? [limits.min, limits.max] : [], condition.map(one => one.of));
-      const asTyped = bounds.map(({ text }, which) => bounds.some(one => one.keyword) ? `${words[which]}=${text}` : text);
-      return { of, texts: [...[...condition, ...items].map(one => one.text), ...asTyped] };
+      for (const one of bounds) if (!one.isNumber) fail("A bound of clamp is a number.", one);
+      const items = given.map(use).map(name === "where" ? asFloat : asTensor), [low, high = give(Infinity)] = bounds.map(one => one.of);
+      const node = { max: "Maximum", min: "Minimum" }[name] ?? name[0].toUpperCase() + name.slice(1);
+      const of = record(made, { detach: "take", clamp: "ClampBackward1" }[name] ?? `${node}Backward0`, items.map(one => one.of),
+        low ? [low.value, high.value] : [], condition.map(one => one.of));
+      return { of, texts: [...condition, ...items, ...bounds].map(one => one.text) };
     };
-    const item = use(readComparison());
+    const item = use(readSides(0));
     return now() === end ? item : failAt(now());
   };
 
@@ -181,14 +158,13 @@
     const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text));
     if (!lines.length) fail("Write a line such as x = 2.", all);
     for (const line of lines) {
-      const [first, sign] = line, isNamed = sign?.text === "=";
+      const [first, sign] = line, isNamed = sign?.text === "=", name = first.text;
       if (isNamed && first.kind !== "name") fail("Only a name can get a value.", first);
-      if (isNamed && (RESERVED.includes(first.text) || first.text.toLowerCase() in SPECIAL))
-        fail(`“${first.text}” has a meaning of its own: take another name.`, first);
-      if (isNamed && known.has(first.text)) fail(`“${first.text}” has a value already: take another name.`, first);
+      if (isNamed && RESERVED.includes(name)) fail(`“${name}” has a meaning of its own: take another name.`, first);
+      if (isNamed && known.has(name)) fail(`“${name}” has a value already: take another name.`, first);
       if (!isNamed && line !== lines.at(-1)) fail("Only the last line can do without a name and =.", span(first, line.at(-1)));
       const item = readLine(line, known, later, made), isLeaf = isNamed && item.isNumber;
-      rootName = isNamed ? first.text : item.isName ? item.text : ["result", "result_", "result__"].find(name => !known.has(name));
+      rootName = isNamed ? name : item.isName ? item.text : ["result", "result_", "result__"].find(one => !known.has(one));
       root = isLeaf ? { ...item.of, operation: "leaf", grad: true } : item.of;
       if (isLeaf) root.from = [leaves[leaves.push(root) - 1]];
       if (known.has(rootName)) continue;
@@ -224,43 +200,46 @@
     visit(root);
     const isLeaf = one => one.operation === "leaf", keys = new Map(order.map((one, key) => [one, key])), called = orderBackward(root, order);
     const computed = order.filter(one => !isLeaf(one)), forward = computed.toSorted((a, b) => a.number - b.number);
-    let fresh = order.length;
     const nodes = {}, edges = [], put = (key, ...instruction) => {
       while (!instruction.at(-1).length) instruction.pop();
       nodes[key] = instruction;
     };
     const fix = (key, { value }, kind) => put(key, kind, 1, [], [], [Number.isFinite(value) ? value : `${value}`]);
+    let fresh = order.length;
+    const constants = [], cards = order.flatMap((one, key) => {
+      const first = constants.length, facts = { names: one.names, is_root: one === root, backward_at: called.indexOf(one) };
+      one.inputs.forEach((tail, input) => {
+        edges.push({ tail: tail.grad ? keys.get(tail) : fresh, head: key, input });
+        if (!tail.grad) constants.push({ key: fresh++, of: tail });
+      });
+      return [...constants.slice(first).map(({ key }) => ({ key, kind: "constant", operation: "constant", names: [] })), isLeaf(one)
+        ? { key, kind: "leaf", operation: "", ...facts } : { key, kind: "function", operation: one.operation, forward_at: forward.indexOf(one), ...facts }];
+    });
     // What a condition or a constant is computed from has no card, but follows the leaves too.
     const follows = one => one.from.some(leaf => order.includes(leaf));
     const keyOf = one => {
       if (one.operation === "take") return keyOf(one.inputs[0]);
-      if (keys.has(one)) return keys.get(one);
-      const key = fresh++, inputs = [...one.inputs, ...one.condition];
-      keys.set(one, key);
-      if (follows(one)) put(key, shorten(one.operation), 1, inputs.map(keyOf), [], one.numbers);
-      else fix(key, one, "constant");
-      return key;
+      if (!keys.has(one)) {
+        keys.set(one, fresh++);
+        if (follows(one)) instruct(one, [...one.inputs, ...one.condition].map(keyOf));
+        else fix(keys.get(one), one, "constant");
+      }
+      return keys.get(one);
     };
-    const add = (key, kind, operation, facts) => ({ key, kind, operation, names: [], is_root: false, value: undefined, gradient: undefined,
-      terms: [], forward_at: 0, backward_at: 0, ...facts });
-    const constants = [], cards = order.flatMap((one, key) => {
-      const added = one.inputs.flatMap((tail, input) => {
-        edges.push({ tail: tail.grad ? keys.get(tail) : fresh++, head: key, input, derivative: undefined });
-        return tail.grad ? [] : constants[constants.push({ ...add(edges.at(-1).tail, "constant", "constant"), of: tail }) - 1];
-      });
-      const facts = { names: one.names, is_root: one === root, value: one.names.length ? one.value : undefined, backward_at: called.indexOf(one) };
-      return [...added.map(({ of, ...card }) => card), isLeaf(one) ? add(key, "leaf", "", facts)
-        : add(key, "function", one.operation, { ...facts, forward_at: forward.indexOf(one) })];
-    });
-    order.forEach((one, key) => isLeaf(one) ? fix(key, one, "leaf") : put(key, shorten(one.operation), 1,
-      [...edges.filter(({ head }) => head === key).map(({ tail }) => tail), ...one.condition.map(keyOf)], [], one.numbers));
+    const instruct = (one, inputs) => put(keys.get(one), shorten(one.operation), 1, inputs, [], one.numbers);
+    for (const [key, one] of order.entries())
+      if (isLeaf(one)) fix(key, one, "leaf");
+      else instruct(one, [...edges.filter(({ head }) => head === key).map(({ tail }) => tail), ...one.condition.map(keyOf)]);
     for (const { key, of } of constants)
       if (follows(of)) put(key, "take", 1, [keyOf(of)], [[0]]);
       else fix(key, of, "constant");
     const backward = called.filter(one => !isLeaf(one)).map(one => keys.get(one));
     const program = { float32: false, nodes, start: { [keys.get(root)]: [1] }, backward }, found = compute(program, {});
-    for (const edge of edges) edge.derivative = found.local[`${edge.head}.${edge.input}`]?.[0];
-    for (const card of cards) if (card.kind === "leaf") [card.gradient] = found.gradients[card.key];
+    for (const edge of edges) [edge.derivative] = found.local[`${edge.head}.${edge.input}`] ?? [];
+    for (const card of cards) {
+      if (card.names.length) [card.value] = found.values[card.key];
+      if (card.kind === "leaf") [card.gradient] = found.gradients[card.key];
+    }
     return { graph: { cards, edges }, program, values: found.values };
   };
 
@@ -274,86 +253,71 @@
     const count = (list, name) => list.filter(one => one === name).length;
     return new Map(cards.map(({ key }, at) => [key, count(bare, bare[at]) < 2 ? bare[at] : `${bare[at]} #${count(bare.slice(0, at + 1), bare[at])}`]));
   };
-  const mapValues = (object, change) => Object.fromEntries(Object.entries(object).map(([key, one]) => [key, change(one, key)]));
   const pick = (list, change) => Object.fromEntries(list.map((one, at) => [one.key ?? at, change(one)]).filter(([, found]) => found));
 
+  // All is written with places for the numbers, ⟦…⟧; those of the figure as it is are then filled.
   const describe = ({ graph: { cards, edges }, program, values }) => {
     const at = new Map(cards.map(card => [card.key, card])), root = cards.find(card => card.is_root), names = nameCards(cards);
-    const enter = key => [...edges.keys()].filter(which => edges[which].head === key), isConstant = key => at.get(key).kind === "constant";
-    // By key, whence gradients arrive, in their order; by source, what is moved.
-    const arrived = Object.fromEntries(cards.map(({ key, is_root }) => [key, is_root ? [`r${key}`] : []])), moved = { [`r${root.key}`]: [1] };
-    const add = sources => sources.reduce((sum, one) => sum + moved[one][0], 0), steps = [];
-    const step = (kind, card, along, to) => steps.push({ kind, card, along, to: to.map(key => ({ key, sources: [...arrived[key]] })) });
-    step("leaves", root, [], []);
-    for (const card of cards.filter(card => card.kind === "function").sort((a, b) => a.forward_at - b.forward_at))
-      step("compute", card, enter(card.key), []);
-    step("start", root, [], [root.key]);
-    for (const card of cards.filter(({ key }) => !isConstant(key)).sort((a, b) => a.backward_at - b.backward_at)) {
-      const along = enter(card.key).filter(which => !isConstant(edges[which].tail)), whole = add(arrived[card.key]);
-      for (const { tail, head, input, derivative } of along.map(which => edges[which])) {
-        moved[`${head}.${input}`] = [whole * derivative];
-        arrived[tail].push(`${head}.${input}`);
-      }
-      if (card.kind === "leaf") step("keep", card, [], [card.key]);
-      else step("send", card, along, along.map(which => edges[which].tail));
-    }
-    const leaves = cards.filter(card => card.kind === "leaf"), fill = filler({ values, moved });
-    const agree = leaves.filter(({ key, gradient }) => isClose(add(arrived[key]), gradient)), isKnown = agree.length === leaves.length;
-    for (const card of agree) if (arrived[card.key].length > 1) card.terms = arrived[card.key].map(one => moved[one][0]);
-
-    // All is written with places for the numbers, which are filled then.
+    const enter = key => [...edges.keys()].filter(which => edges[which].head === key), nameEdge = ({ head, input }) => `${head}.${input}`;
+    const ofKind = (...kinds) => cards.filter(({ kind }) => kinds.includes(kind)), leaves = ofKind("leaf");
+    // By key, whence gradients arrive, in their order; and by source, what does.
+    const arrived = Object.fromEntries(cards.map(({ key }) => [key, key === root.key ? [`r${key}`] : []])), moved = { [`r${root.key}`]: [1] };
+    const total = key => arrived[key].reduce((sum, one) => sum + moved[one][0], 0), steps = [];
+    const step = (kind, about, along, to, write) => {
+      const came = to.map(key => [key, [...arrived[key]]]), got = came.map(([key, sources]) => [key, `⟦t${sources}⟧`]);
+      steps.push((card => isKnown => ({ card, text: write(isKnown, came), cards: about.map(({ key }) => key), edges: along, kind,
+        ...to.length && { got: Object.fromEntries(isKnown ? got : got.map(([key]) => [key, ""])) },
+        ...isKnown && kind === "send" && { moved: along.map(which => `⟦t${nameEdge(edges[which])}⟧`) } }))(about[0]));
+    };
     const mention = ({ key, names: { length } }) => `${names.get(key)}${length ? ` = ⟦v${key}⟧` : ""}`;
-    const writeText = { // without gradients, if `put` gives none: one that autograd has is no sum of what was moved
-      leaves: () => `Before the first operation: ${listSome(leaves.map(mention))}.`,
-      compute: ({ card }) => `Forward: ${card.names.length ? mention(card) : "a result without a name"}, recorded as ${card.operation}.`,
-      start: (_step, who, [total]) => `Backward starts at ${who}${total ? `, with the gradient ${total}` : ""}.`,
-      keep: (_step, who, [total]) => `Backward: AccumulateGrad adds what has arrived to ${who}.grad${total ? `: ${total}` : ""}.`,
-      send: ({ card, to }, who, _totals, numbers, put) => {
-        const tails = to.map(({ key }) => names.get(key)), met = to.filter(({ key, sources }, which) => sources.length > 1
-          && to.findIndex(one => one.key === key) === which);
-        const sent = numbers ? listSome(numbers.map((one, which) => `${one} to ${tails[which]}`)) : `a gradient to ${listSome([...new Set(tails)])}`;
-        return [`Backward: ${card.names.length ? `${card.operation} (${who})` : who} sends ${sent}.`, ...met.map(({ key, sources }) =>
-          numbers && sources.length <= ADDED ? `At ${names.get(key)} they add up: ${put("s", sources)}.`
-            : `At ${names.get(key)}, ${sources.length} have arrived and are added.`)].join(" ");
-      },
-    };
-    const writeMoment = (one, isKnown) => {
-      const put = (how, sources) => isKnown ? `⟦${how}${sources}⟧` : "", { kind, card, along, to } = one;
-      const got = to.map(({ key, sources }) => [key, put("t", sources)]), totals = got.map(([, total]) => total);
-      const numbers = isKnown && kind === "send" ? along.map(which => put("t", `${edges[which].head}.${edges[which].input}`)) : null;
-      const about = kind === "leaves" ? cards.filter(other => other.kind !== "function") : [card];
-      return { text: writeText[kind](one, names.get(card.key), totals, numbers, put), cards: about.map(({ key }) => key), edges: along, kind,
-        ...to.length && { got: Object.fromEntries(got) }, ...numbers && { moved: numbers } };
-    };
-    // A tensor that keeps its gradient has the sum of what arrives.
+    step("leaves", ofKind("leaf", "constant"), [], [], () => `Before the first operation: ${listSome(leaves.map(mention))}.`);
+    for (const card of ofKind("function").sort((a, b) => a.forward_at - b.forward_at)) step("compute", [card], enter(card.key), [], () =>
+      `Forward: ${card.names.length ? mention(card) : "a result without a name"}, recorded as ${card.operation}.`);
+    step("start", [root], [], [root.key], isKnown => `Backward starts at ${names.get(root.key)}${isKnown ? `, with the gradient ⟦tr${root.key}⟧` : ""}.`);
+    for (const card of ofKind("function", "leaf").sort((a, b) => a.backward_at - b.backward_at)) {
+      const name = names.get(card.key), whole = total(card.key);
+      const along = enter(card.key).filter(which => edges[which].derivative !== undefined), sent = along.map(which => edges[which]);
+      for (const edge of sent) arrived[edge.tail].push(nameEdge(edge)) && (moved[nameEdge(edge)] = [whole * edge.derivative]);
+      if (card.kind === "leaf") step("keep", [card], [], [card.key], (isKnown, [[, sources]]) =>
+        `Backward: AccumulateGrad adds what has arrived to ${name}.grad${isKnown ? `: ⟦t${sources}⟧` : ""}.`);
+      else step("send", [card], along, sent.map(({ tail }) => tail), (isKnown, came) => [
+        `Backward: ${card.names.length ? `${card.operation} (${name})` : name} sends ${
+          isKnown ? listSome(sent.map(edge => `⟦t${nameEdge(edge)}⟧ to ${names.get(edge.tail)}`))
+            : `a gradient to ${listSome([...new Set(came.map(([key]) => names.get(key)))])}`}.`,
+        ...[...new Map(came)].filter(([, { length }]) => length > 1).map(([key, sources]) => isKnown && sources.length <= ADDED
+          ? `At ${names.get(key)} they add up: ⟦s${sources}⟧.` : `At ${names.get(key)}, ${sources.length} have arrived and are added.`),
+      ].join(" "));
+    }
+    // Autograd’s gradients may be others, as NaN always is: then none is said.
+    const agree = leaves.filter(({ key, gradient }) => isClose(total(key), gradient)), fill = filler({ values, moved });
+    for (const card of agree) if (arrived[card.key].length > 1) card.terms = arrived[card.key].map(one => moved[one][0]);
     const settle = (text, { gradient }) => fill(gradient === undefined ? text : text.replace(/⟦t[^⟧]*⟧/, write(gradient)));
-    const settleMoment = ({ text, got, moved, ...rest }, card) => ({ text: settle(text, card), ...rest,
-      ...got && { got: mapValues(got, fill) }, ...moved && { moved: moved.map(one => fill(one)) } });
-    const sumOf = ({ key, terms }) => 1 < terms.length && terms.length < ADDED ? `⟦u${arrived[key]}⟧` : "";
+
+    const sumOf = ({ key, terms = [] }) => 1 < terms.length && terms.length < ADDED ? `⟦u${arrived[key]}⟧` : "";
     const listFacts = card => {
-      const { key, kind, operation, names: [name, other] } = card, sum = sumOf(card), inputs = enter(key).map(which => edges[which]);
-      const letters = Object.fromEntries([...inputs.map(({ tail, input }) => ["abc"[input], at.get(tail).names[0]]), ["y", name]]);
-      const sends = other ? [] : inputs.filter(({ tail }) => !isConstant(tail)).map(({ tail, input }) =>
-        [`sends to ${names.get(tail)}`, RULES[operation][input].replace(/\b[abcy]\b(?!\()/g, letter => letters[letter] ?? letter)]);
-      return [[TITLES[kind], names.get(key)], ["node", name ? operation : ""], ["value", name ? `⟦v${key}⟧` : ""],
-        ["gradient", kind === "leaf" ? `${sum && `${sum} = `}⟦t${arrived[key]}⟧` : ""], ...sends].filter(([, text]) => text);
+      const { key, kind, operation, names: [name, other] } = card, inputs = enter(key).map(which => edges[which]);
+      const letters = Object.fromEntries([...inputs.map(({ tail, input }) => ["ab"[input], at.get(tail).names[0]]), ["y", name]]);
+      const sends = inputs.filter(({ derivative }) => derivative !== undefined && !other).map(({ tail, input }) =>
+        [`sends to ${names.get(tail)}`, RULES[operation][input].replace(/\b[aby]\b(?!\()/g, letter => letters[letter] ?? letter)]);
+      const gradient = kind === "leaf" ? `${sumOf(card) && `${sumOf(card)} = `}⟦t${arrived[key]}⟧` : "";
+      return [[TITLES[kind], names.get(key)], ["node", name ? operation : ""], ["value", name ? `⟦v${key}⟧` : ""], ["gradient", gradient], ...sends]
+        .filter(([, text]) => text);
     };
-    const whole = { text: "", cards: [], edges: [], kind: "whole" }, moments = [...steps.map(one => writeMoment(one, true)), whole];
-    const facts = cards.map(card => ({ key: card.key, card, facts: listFacts(card) })), hasPlace = text => text.includes("⟦") && text;
+    const whole = { text: "", cards: [], edges: [], kind: "whole" }, moments = steps.map(one => one(true));
+    const facts = cards.map(card => ({ card, key: card.key, list: listFacts(card) })), hasPlace = text => text.includes("⟦") && text;
+    const isFixed = Object.values(program.nodes).some(([kind]) => kind === "constant");
     const live = {
-      ...program, edges: pick(edges, ({ head, input, derivative }) => derivative !== undefined && `${head}.${input}`),
-      terms: pick(leaves, card => sumOf(card) && `= ${sumOf(card)}`), gradients: leaves.map(({ key }) => `${key}`),
-      values: cards.filter(card => card.names.length).map(({ key }) => `${key}`), leaves: pick(leaves, ({ key }) => `Value of ${names.get(key)}`),
+      ...program, edges: pick(edges, edge => edge.derivative !== undefined && nameEdge(edge)), gradients: leaves.map(({ key }) => `${key}`),
+      terms: pick(leaves, card => sumOf(card) && `= ${sumOf(card)}`), leaves: pick(leaves, ({ key }) => `Value of ${names.get(key)}`),
+      values: cards.filter(card => card.names.length).map(({ key }) => `${key}`),
       texts: pick(moments, ({ text }) => hasPlace(text)), moved: pick(moments, one => one.moved), got: pick(moments, one => one.got),
-      notes: pick(facts, one => pick(one.facts, ([, text]) => hasPlace(text))),
-      here: `Computed in your browser: ${mention(root)}.`
-        + (Object.values(program.nodes).some(([kind]) => kind === "constant") ? " Constants stay as they are." : ""),
+      notes: pick(facts, ({ list }) => pick(list, ([, text]) => hasPlace(text))),
+      here: `Computed in your browser: ${mention(root)}.${isFixed ? " Constants stay as they are." : ""}`,
     };
-    return {
-      name: "typed", steps: [...steps.map(one => settleMoment(writeMoment(one, isKnown), one.card)), whole],
-      cards: pick(facts, ({ card, facts }) => facts.map(([title, text]) => [title, settle(text, card)])),
-      words: { pause: "Pause", value: "value", gradient: "gradient", saved: "saved" }, live,
-    };
+    const now = steps.map(one => one(agree.length === leaves.length)).map(({ card, text, got, moved, ...rest }) => ({ ...rest, text: settle(text, card),
+      ...got && { got: Object.fromEntries(Object.entries(got).map(([key, one]) => [key, fill(one)])) }, ...moved && { moved: moved.map(one => fill(one)) } }));
+    return { name: "typed", steps: [...now, whole], cards: pick(facts, ({ card, list }) => list.map(([title, text]) => [title, settle(text, card)])),
+      words: { pause: "Pause", value: "value", gradient: "gradient", saved: "saved" }, live };
   };
 
   const build = text => {
@@ -368,14 +332,10 @@
   };
 
   // -- An exercise ------------------------------------------------------------------------------------------------
-  const drawNumbers = seed => () => { // mulberry32
-    seed = seed + 0x6D2B79F5 | 0;
-    let x = Math.imul(seed ^ seed >>> 15, 1 | seed);
-    x = x + Math.imul(x ^ x >>> 7, 61 | x) ^ x;
-    return ((x ^ x >>> 14) >>> 0) / 2 ** 32;
-  };
   const makeExercise = seed => {
-    const draw = drawNumbers(seed), pick = list => list[Math.floor(draw() * list.length)];
+    let state = Math.abs(Math.trunc(seed)) % 2147483646 + 1; // of Lehmer’s generator
+    const draw = () => (state = state * 48271 % 2147483647) / 2147483647, pick = list => list[Math.floor(draw() * list.length)];
+    draw(); // the first numbers of neighbors are alike
     const isShort = x => Number.isInteger(x) && x && Math.abs(x) < 1000;
     for (;;) {
       const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), lines = names.map(name => `${name} = ${pick([-3, -2, -1, 2, 3, 4])}`);
