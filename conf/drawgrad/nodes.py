@@ -23,13 +23,14 @@ _MOST_NODES = 200
 _DERIVATIVES, _OPERANDS = "atlas.local_derivatives", "atlas.operands"
 
 #: What a node saves, by the name of the attribute: the number of its input, or -1 for its result.
-_SAVED = {"self": 0, "other": 1, "result": -1}
+_SAVED = {"self": 0, "other": 1, "exponent": 1, "result": -1}
 
 #: The numbers that a node was called with, and what stands for one that it was not.
 _CALLED_WITH = {
     "ClampBackward1": {"_saved_min": -math.inf, "_saved_max": math.inf},
     "MulBackward1": {"_saved_other": None},
     "PowBackward0": {"_saved_exponent": None},
+    "PowBackward2": {"_saved_self": None},
 }
 
 #: Nodes that do something with whole tensors: ``program`` says what.
@@ -182,7 +183,8 @@ class Operand(NamedTuple):
 def is_known(node: Any) -> bool:
     """Whether there is a rule for what ``node`` does, and the call was one that it holds for."""
     name = type(node).__name__
-    if is_custom(node) or (name not in ELEMENTWISE and name not in OF_TENSORS):
+    # where's condition is no input: with other leaves it may be another
+    if is_custom(node) or name == "WhereBackward0" or (name not in ELEMENTWISE and name not in OF_TENSORS):
         return False
     return getattr(node, "_saved_alpha", 1) == 1  # torch.add(a, b, alpha=2) is no a + b
 
