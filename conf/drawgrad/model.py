@@ -18,7 +18,7 @@ READABLE = 40
 #: No drawing has more cards than this.
 DRAWN = 80
 
-Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
+Kind = Literal["leaf", "function", "accumulate", "constant", "folded", "outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Card:
 
     ``kind`` is ``leaf`` for a tensor that no node computed, ``function`` for a node, ``accumulate`` for an AccumulateGrad
     node that the page asked to see, ``constant`` for an input that needs no gradient (a None edge), ``folded`` for
-    operations drawn as one.
+    operations drawn as one, ``outside`` for what a module that is drawn alone gets its inputs from, or gives its result to.
     """
 
     key: int
