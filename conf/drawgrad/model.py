@@ -253,7 +253,8 @@ def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)
     accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
-    queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
+    ends = {card.key for card in graph.cards} - {edge.tail for edge in graph.edges}  # of a module that is drawn alone
+    queue = deque([card.key for card in graph.cards if card.is_root or card.key in ends][:drawn])
     kept: set[int] = set(queue)
     while queue and len(kept) < drawn:
         for tail in arriving.get(queue.popleft(), []):

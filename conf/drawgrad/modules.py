@@ -14,6 +14,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import accumulate, takewhile
 
 from .model import Card, Edge, Graph
 
@@ -36,7 +37,7 @@ def find_modules(graph: Graph) -> dict[str, frozenset[int]]:
     >>> find_modules(Graph((*weights, Card(2, "constant"), *products), edges))
     {'net': frozenset({0, 1, 2, 3, 4})}
     """
-    numbered = sorted((card.recorded_as or 0, card.key) for card in graph.cards if card.kind == "function")
+    numbered = _number_functions(graph)
     recorded = {key: number for number, key in numbered}
     if any(recorded.get(edge.tail, -1) >= recorded.get(edge.head, math.inf) for edge in graph.edges):
         return {}  # recorded by several threads, each with its own numbers
@@ -50,19 +51,22 @@ def find_modules(graph: Graph) -> dict[str, frozenset[int]]:
     for path, numbers in sorted(boxes.items(), key=lambda box: len(box[0])):
         begin, end = bisect_left(numbered, (numbers[0], -1)), bisect_left(numbered, (numbers[-1] + 1, -1))
         homes |= {key: path for _, key in numbered[begin:end]}
-    leaving = _list_heads(graph.edges)
+    leaving = _group_pairs((edge.tail, edge.head) for edge in graph.edges)
     for card in reversed(graph.cards):  # what feeds one box alone, and is its own or a constant, is in it
         inside = [homes.get(head, ()) for head in leaving.get(card.key, [])]
         owned = [owners[card.key]] if card.key in owners else []
         if card.key not in homes and inside and (owned or card.kind == "constant"):
-            home = _find_common(owned + inside)
-            homes[card.key] = next((home[:end] for end in range(len(home), 0, -1) if home[:end] in boxes), ())
+            homes[card.key] = _find_common(owned + inside)
+    members: dict[Path, set[int]] = {}
+    for key, home in homes.items():
+        for length in range(len(home)):
+            members.setdefault(home[: length + 1], set()).add(key)
     found: dict[str, frozenset[int]] = {}
     for path in sorted(boxes, key=lambda path: (boxes[path][0], len(path))):
-        keys = frozenset(key for key, home in homes.items() if home[: len(path)] == path)
-        around = _list_around(".".join(path), found)
-        if len(keys & recorded.keys() - owners.keys()) > 1 and (not around or found[around[-1]] != keys):
-            found[".".join(path)] = keys
+        name, keys = ".".join(path), members[path]
+        around = [found[other] for other in _list_around(name, found)]
+        if len(keys & recorded.keys() - owners.keys()) > 1 and keys not in around:
+            found[name] = frozenset(keys)
     return found
 
 
@@ -74,17 +78,18 @@ def fold_modules(graph: Graph, modules: Modules, depth: int) -> Graph:
 def open_module(graph: Graph, modules: Modules, path: str) -> Graph:
     """The inside of the box ``path``, boxes in it folded, with a card of kind ``outside`` for each at the other end of an edge.
 
+    What is inside is named as the module itself would name it: ``linear1.weight``.
+
     :raises KeyError: if there is no such box.
     """
-    inside, around = modules[path], _list_around(path, modules)
+    way = {path, *_list_around(path, modules)}
     # what is drawn folded: the outermost boxes beside the way to this one, and in it
-    beside = [other for other in modules if other != path and other not in around]
-    folded = {other: modules[other] for other in beside if {*_list_around(other, modules)} <= {path, *around}}
+    folded = {other: modules[other] for other in modules.keys() - way if {*_list_around(other, modules)} <= way}
     whole = _contract(graph, folded)
-    kept = {card.key for card in whole.cards if card.key in inside}
+    kept = {card.key for card in whole.cards if card.key in modules[path]}
     edges = tuple(edge for edge in whole.edges if edge.tail in kept or edge.head in kept)
     ends = {end for edge in edges for end in (edge.tail, edge.head)}
-    cards = (card if card.key in kept else _make_stub(card) for card in whole.cards if card.key in kept | ends)
+    cards = [_show_alone(card, path, is_inside=card.key in kept) for card in whole.cards if card.key in ends]
     return Graph(tuple(cards), edges)
 
 
@@ -97,27 +102,25 @@ def _find_owners(graph: Graph) -> tuple[dict[int, Path], list[tuple[int, Path, i
     That is a list in recording order: the number of the function, the path of the parameter's module, and how long a part of
     the path must be to name a module in which the function is no weight.
     """
-    at = {card.key: card for card in graph.cards}
-    entering: dict[int, list[Card]] = {}
-    for edge in graph.edges:
-        entering.setdefault(edge.head, []).append(at[edge.tail])
+    numbered = {key: number for number, key in _number_functions(graph)}
+    entering = _group_pairs((edge.head, edge.tail) for edge in graph.edges)
     owners: dict[int, Path] = {}
     taken: list[tuple[int, Path, int]] = []
     for card in graph.cards:
-        given = [tail for tail in entering.get(card.key, []) if tail.key in owners]
-        paths = [owners[tail.key] for tail in given]
+        tails = entering.get(card.key, [])
+        paths = [owners[tail] for tail in tails if tail in owners]
         own: Path = ()
         if card.kind == "leaf" and card.names:
             own = _read_path(card.names[0])
-        elif len(given) == len(entering.get(card.key, [])) > 0 and not card.operation.startswith(_LOOKS_UP):
+        elif len(paths) == len(tails) > 0 and not card.operation.startswith(_LOOKS_UP):
             own = _find_common(paths)
         if card.kind == "function" and card.shape == ():
             continue  # one number of a weight, as its norm, is the loss's
         if own:
             owners[card.key] = own
-        for tail, path in zip(given, paths, strict=True):
-            numbers = [one.recorded_as for one in (tail, card) if one.kind == "function"]
-            taken += [(number or 0, path, len(own) + 1) for number in numbers if len(path) > len(own)]
+        for tail in tails:
+            if len(path := owners.get(tail, ())) > len(own):
+                taken += [(numbered[key], path, len(own) + 1) for key in (tail, card.key) if key in numbered]
     return owners, sorted(taken)
 
 
@@ -134,29 +137,29 @@ def _read_path(name: str) -> Path:
 def _has_other(path: Path, numbers: list[int], taken: list[tuple[int, Path, int]]) -> bool:
     """Whether another module, which is neither in ``path`` nor around it, has a parameter taken within ``numbers``."""
     begin, end = bisect_left(taken, (numbers[0], ())), bisect_left(taken, (numbers[-1] + 1, ()))
-    return any(_find_common([path, other]) not in (path, other) for _, other, _ in taken[begin:end])
+    return any(one != two for _, other, _ in taken[begin:end] for one, two in zip(path, other, strict=False))
 
 
 def _find_common(paths: Iterable[Path]) -> Path:
-    first, *others = paths
-    alike = (
-        all(other[place : place + 1] == first[place : place + 1] for other in others) for place in range(len(first))
-    )
-    return first[: next((place for place, is_alike in enumerate(alike) if not is_alike), len(first))]
+    """What all paths begin with."""
+    return tuple(parts[0] for parts in takewhile(lambda parts: len({*parts}) == 1, zip(*paths, strict=False)))
 
 
 def _list_around(path: str, modules: Iterable[str]) -> list[str]:
     """The boxes around ``path``, outermost first."""
-    parts = path.split(".")
-    outer = (".".join(parts[:length]) for length in range(1, len(parts)))
-    return [one for one in outer if one in modules]
+    return [one for one in accumulate(path.split("."), "{}.{}".format) if one in modules and one != path]
 
 
-def _list_heads(edges: Iterable[Edge]) -> dict[int, list[int]]:
-    leaving: dict[int, list[int]] = {}
-    for edge in edges:
-        leaving.setdefault(edge.tail, []).append(edge.head)
-    return leaving
+def _number_functions(graph: Graph) -> list[tuple[int, int]]:
+    """Number and key of each function, in recording order."""
+    return sorted((card.recorded_as or 0, card.key) for card in graph.cards if card.kind == "function")
+
+
+def _group_pairs(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    grouped: dict[int, list[int]] = {}
+    for one, other in pairs:
+        grouped.setdefault(one, []).append(other)
+    return grouped
 
 
 # -- Drawn as one card ----------------------------------------------------------------------------
@@ -170,17 +173,12 @@ def _contract(graph: Graph, folded: Modules) -> Graph:
     stands_for = {key: min(keys) for keys in folded.values() for key in keys}
     merged = [_merge_module(path, [at[key] for key in keys]) for path, keys in folded.items()]
     edges = tuple(_join_cards(graph.edges, stands_for))
-    leaving = _list_heads(edges)
-    place: dict[int, tuple[float, int]] = {}
-    for key, card in at.items():
-        if card.kind == "function":  # a box has the place of its last card
-            place[stands_for.get(key, key)] = max(
-                place.get(stands_for.get(key, key), (-1, 0)), (card.recorded_as or 0, 0)
-            )
-    for card in reversed(graph.cards):  # leaves and constants go just before what they feed
-        number, rank = min(
-            (place[head] for head in leaving.get(card.key, []) if head in place), default=(math.inf, 0)
-        )
+    leaving = _group_pairs((edge.tail, edge.head) for edge in edges)
+    # a box has the place of its last function; leaves and constants go just before what they feed
+    place: dict[int, tuple[float, int]] = {stands_for.get(key, key): (at, 0) for at, key in _number_functions(graph)}
+    for card in reversed(graph.cards):
+        heads = [place[head] for head in leaving.get(card.key, []) if head in place]
+        number, rank = min(heads, default=(math.inf, 0))
         place.setdefault(card.key, (number, rank - 1))
     cards = [*merged, *(card for card in graph.cards if card.key not in stands_for)]
     return Graph(tuple(sorted(cards, key=lambda card: place[card.key])), edges, graph.left_out)
@@ -211,6 +209,8 @@ def _merge_module(path: str, cards: list[Card]) -> Card:
     return Card(key, "folded", said, (path,), is_root, forward_at=forward, backward_at=backward)
 
 
-def _make_stub(card: Card) -> Card:
+def _show_alone(card: Card, path: str, *, is_inside: bool) -> Card:
+    if is_inside:
+        return replace(card, names=tuple(name.removeprefix(f"{path}.") for name in card.names))
     names = card.names[:1] or (card.operation or card.kind,)
     return Card(card.key, "outside", names=names, forward_at=card.forward_at, backward_at=card.backward_at)
