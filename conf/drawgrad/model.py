@@ -18,7 +18,7 @@ READABLE = 40
 #: No drawing has more cards than this.
 DRAWN = 80
 
-Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
+Kind = Literal["leaf", "function", "accumulate", "constant", "folded", "outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Card:
 
     ``kind`` is ``leaf`` for a tensor that no node computed, ``function`` for a node, ``accumulate`` for an AccumulateGrad
     node that the page asked to see, ``constant`` for an input that needs no gradient (a None edge), ``folded`` for
-    operations drawn as one.
+    operations drawn as one, ``outside`` for what a module that is drawn alone gets its inputs from, or gives its result to.
     """
 
     key: int
@@ -253,7 +253,8 @@ def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)
     accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
-    queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
+    ends = {card.key for card in graph.cards} - {edge.tail for edge in graph.edges}  # of a module that is drawn alone
+    queue = deque([card.key for card in graph.cards if card.is_root or card.key in ends][:drawn])
     kept: set[int] = set(queue)
     while queue and len(kept) < drawn:
         for tail in arriving.get(queue.popleft(), []):
