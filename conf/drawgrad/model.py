@@ -52,6 +52,14 @@ class Card:
     terms: tuple[float, ...] = ()
     #: What the node keeps for backward: ``self (3×4)``, or ``freed``.
     saved: tuple[str, ...] = ()
+    #: The norm of its ``.grad``, where the reader asked for it; this and the rest are of figures of the reader's own.
+    gradient_norm: float | None = None
+    #: How strongly the norm tints the card: from 1 to 5, 0 for not at all.
+    tint: int = 0
+    #: What is wrong with its ``.grad``: ``None``, ``all zero``.
+    alarm: str = ""
+    #: The memory of what the node saved, or of a leaf: where it begins, and its bytes.
+    kept: tuple[tuple[int, int], ...] = ()
     #: The number that autograd gave the node: the line of the script that recorded it can be told from it.
     recorded_as: int | None = None
     #: Its place in the order in which forward recorded the nodes.
@@ -200,7 +208,7 @@ def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) ->
     folded = _fold_runs(_keep_cards(graph, {card.key for card in graph.cards if card.kind != "constant"}))
     if len(folded.cards) > drawn:
         return _keep_nearest_to_roots(folded, drawn)
-    return replace(folded, program=graph.program)
+    return replace(folded, left_out=graph.left_out, program=graph.program)
 
 
 def _keep_cards(graph: Graph, kept: set[int]) -> Graph:
@@ -263,4 +271,4 @@ def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
             if tail not in kept and len(kept | together) <= drawn:
                 kept |= together
                 queue.append(tail)
-    return replace(_keep_cards(graph, kept), left_out=len(graph.cards) - len(kept))
+    return replace(_keep_cards(graph, kept), left_out=graph.left_out + len(graph.cards) - len(kept))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .describe import format_bytes
 from .rules import ELEMENTWISE
 
 #: A tensor of more numbers is not read.
@@ -116,8 +117,8 @@ def _is_packed(saved: Any) -> bool:
     return getattr(saved, "unpack_hook", True) is not None
 
 
-def describe_saved(node: Any) -> tuple[str, ...]:
-    """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+def describe_saved(node: Any, *, in_bytes: bool = False) -> tuple[str, ...]:
+    """What the node keeps for backward: ``self (3×4)``, or ``freed``; in bytes ``self (3×4), 48 B``."""
     texts = []
     for name, saved in _list_saved(node):
         if saved is None:
@@ -126,13 +127,42 @@ def describe_saved(node: Any) -> tuple[str, ...]:
             if _is_packed(saved):
                 texts.append(f"{name} (packed by a hook)")
             elif saved.data is not None:
-                texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'})")
+                size = f", {format_bytes(saved.data.numel() * saved.data.element_size())}" if in_bytes else ""
+                texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'}){size}")
             else:
                 # raises if it is freed; else nothing was saved here
                 getattr(node, f"_saved_{name.partition('[')[0]}", None)
         except RuntimeError:
             return ("freed",)
     return tuple(texts)
+
+
+def measure_saved(node: Any) -> tuple[tuple[int, int], ...]:
+    """The memory of what the node keeps, without what a hook packed."""
+    kept = [saved for _, saved in _list_saved(node) if saved is not None]
+    try:
+        tensors = [saved.data for saved in kept if not _is_packed(saved)]
+    except RuntimeError:  # it is freed
+        return ()
+    return tuple(found for tensor in tensors if tensor is not None for found in measure_memory(tensor))
+
+
+def measure_memory(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
+    """Where the memory of ``tensor`` begins, and its bytes; empty where it has none of its own, as a sparse one."""
+    try:
+        storage = tensor.untyped_storage()
+        return ((storage.data_ptr(), storage.nbytes()),)
+    except RuntimeError:
+        return ()
+
+
+def measure_norm(gradient: torch.Tensor) -> float | None:
+    """The norm of a gradient; None where there are no numbers to read."""
+    try:
+        numbers = gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()
+        return float(torch.linalg.vector_norm(numbers, dtype=torch.promote_types(numbers.dtype, torch.float32)).abs())
+    except (RuntimeError, TypeError):  # on the device meta, or what a compiler traces
+        return None
 
 
 def read_derivatives(node: Any) -> dict[int, float]:

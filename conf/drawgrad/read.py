@@ -6,6 +6,7 @@ Reading must not change what the script sees: see ``nodes``. No ``.grad`` is tou
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -14,7 +15,8 @@ from typing import Any
 import torch
 
 from .model import CHANGEABLE, Card, Edge, Graph
-from .nodes import describe_saved, is_accumulate, name_operation, order_backward, read_derivatives, read_operand
+from .nodes import describe_saved, is_accumulate, measure_memory, measure_norm, measure_saved, name_operation
+from .nodes import order_backward, read_derivatives, read_operand
 from .program import make_program
 
 _MAX_ITEMS_OF_A_CONTAINER = 50
@@ -24,13 +26,22 @@ class GraphError(ValueError):
     """The tensor that was asked for has no graph, or is no tensor."""
 
 
-def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: bool = False) -> Graph:
+def read_graph(
+    roots: Mapping[str, Any],
+    namespace: Mapping[str, Any],
+    *,
+    accumulate: bool = False,
+    measured: bool = False,
+    most: int | None = None,
+) -> Graph:
     """Read the backward graph of ``roots``.
 
     :param roots: the tensors whose graph is wanted, by the name the script gives them.
     :param namespace: the script's variables, which name the cards. Tensors in lists, tuples and dicts, and the parameters of
         modules, are found too.
     :param accumulate: give AccumulateGrad nodes cards of their own instead of drawing them as their leaf.
+    :param measured: read the norms of gradients too, and the bytes of what is saved.
+    :param most: read no more nodes than these, those nearest to the roots.
     :raises GraphError: if a root is no tensor, or is a tensor without a graph.
 
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -43,11 +54,12 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
     """
     starts = [_find_start(name, tensor) for name, tensor in roots.items()]
     outputs, leaves = _find_named({**namespace, **roots})
-    order = _order_nodes(starts)
+    whole = _order_nodes(starts)
+    order = whole if most is None or len(whole) <= most else _keep_nearest(starts, whole, most)
     keys = {node: position for position, node in enumerate(order)}
     # AccumulateGrad nodes, which forward does not run, come last
     forward = {node: at for at, node in enumerate(sorted(order, key=lambda node: node._sequence_nr()))}
-    backward = {node: at for at, node in enumerate(order_backward(starts, order))}
+    backward = {node: at for at, node in enumerate(order_backward(starts, whole))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
     fresh = count(len(order))
@@ -55,7 +67,9 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
         key, is_root = keys[node], node in starts
         if is_accumulate(node):
             tensor, names = node.variable, tuple(leaves.get(id(node.variable), {}))
-            facts = _describe_shape(tensor) | _read_numbers(tensor) | {"backward_at": backward[node]}
+            facts = _describe_shape(tensor) | _read_numbers(tensor, measured) | {"backward_at": backward[node]}
+            if measured:
+                facts["kept"] = measure_memory(tensor)
             cards[key] = leaf = Card(key, "leaf", "", names, is_root, **facts)
             if accumulate:
                 facts = _describe_shape(tensor) | {"backward_at": backward[node]}
@@ -64,7 +78,7 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
                 cards[shown] = replace(leaf, key=shown)
                 edges.append(Edge(shown, key))
         else:
-            card = _make_function(key, node, outputs, is_root=is_root)
+            card = _make_function(key, node, outputs, is_root, measured)
             cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
             derivatives = read_derivatives(node)
             for position, (source, output) in enumerate(node.next_functions):
@@ -72,11 +86,12 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
                     tail = next(fresh)
                     cards[tail] = Card(tail, "constant", operation="constant")
                     edges.append(Edge(tail, key, position))
-                else:
+                elif source in keys:
                     edges.append(Edge(keys[source], key, position, output, derivatives.get(position)))
     with_terms = list(_add_terms(_put_inputs_first(cards, edges), edges))
-    program = make_program(order, keys, cards, edges, outputs)
-    return Graph(tuple(reversed(with_terms)), tuple(edges), program=program)
+    left_out = len(whole) - len(order)
+    program = None if left_out else make_program(order, keys, cards, edges, outputs)
+    return Graph(tuple(reversed(with_terms)), tuple(edges), left_out, program)
 
 
 def _find_start(name: str, tensor: Any) -> Any:
@@ -102,6 +117,17 @@ def _order_nodes(starts: list[Any]) -> list[Any]:
             sources = [source for source, _ in node.next_functions if source is not None and source not in seen]
             stack.extend((source, False) for source in reversed(sources))
     return order
+
+
+def _keep_nearest(starts: list[Any], order: list[Any], most: int) -> list[Any]:
+    """The nodes of ``order`` to which the fewest edges lead."""
+    near, queue = set(starts), deque(starts)
+    while queue and len(near) < most:
+        for source, _ in queue.popleft().next_functions:
+            if source is not None and source not in near:
+                near.add(source)
+                queue.append(source)
+    return [node for node in order if node in near]
 
 
 # -- Names ----------------------------------------------------------------------------------------
@@ -144,15 +170,19 @@ def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Ten
 # -- Cards ----------------------------------------------------------------------------------------
 
 
-def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
+def _make_function(
+    key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], is_root: bool, measured: bool
+) -> Card:
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
     names = tuple(name for name, _ in named)
-    facts = {"saved": describe_saved(node), "recorded_as": node._sequence_nr()}
+    facts = {"saved": describe_saved(node, in_bytes=measured), "recorded_as": node._sequence_nr()}
+    if measured:
+        facts["kept"] = measure_saved(node)
     if len(metadata) == 1:
         facts |= _describe_shape(metadata[0])
         if named:
-            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]))
+            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]), measured)
     return Card(key, "function", name_operation(node), names, is_root, **facts)
 
 
@@ -161,13 +191,14 @@ def _describe_shape(of: Any) -> dict[str, Any]:
     return {"shape": tuple(of.shape), "dtype": str(of.dtype).removeprefix("torch.")}
 
 
-def _read_numbers(tensor: torch.Tensor) -> dict[str, Any]:
+def _read_numbers(tensor: torch.Tensor, measured: bool) -> dict[str, Any]:
     """What a card says of a tensor's numbers, and of its gradient's where it is kept."""
     found = {"value": _read_scalar(tensor), "numbers": _read_vector(tensor)}
     gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     if gradient is not None:
         found |= {"gradient": _read_scalar(gradient), "gradient_numbers": _read_vector(gradient)}
         found["gradient_shape"] = tuple(gradient.shape)
+        found["gradient_norm"] = measure_norm(gradient) if measured else None
     return found
 
 

@@ -1,0 +1,351 @@
+"""``draw(loss)``: the backward graph of the reader's own tensors as a figure that a notebook shows, and that can be saved.
+
+What is read is plain data, so a figure stays as it is, and keeps no tensor alive. All that it shows lies in one piece of HTML, in
+a frame of its own: neither the notebook's style sheets nor ours reach the other, and no site is asked for anything.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pygraphviz
+import torch
+
+from .describe import describe_graph, format_bytes, format_number
+from .drawing import draw_graph, write_factor, write_lines
+from .model import READABLE, Card, Graph, fold_graph
+from .modules import find_modules, fold_modules, open_module
+from .play import describe_play
+from .player import write_player
+from .read import GraphError, read_graph
+from .rules import write_javascript
+
+#: Of a graph of more nodes, those nearest to the result are read: reading all would take minutes.
+MOST_NODES = 5000
+_WEB = Path(__file__).with_name("web")
+_TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
+_NAMED = 8  # names in one sentence
+
+
+def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: int | None = 1) -> Figure:
+    """Return the backward graph of ``roots`` as a figure, with the names that the caller's variables give.
+
+    :param values: show values, gradients and local derivatives; without them names, shapes and operations remain.
+    :param saved: show what each node keeps for backward, in bytes.
+    :param depth: in a graph of more than 40 cards, fold modules that are in so many others; None folds none.
+    :raises GraphError: if there is nothing to draw, and the message says why: no tensor, a leaf, a tensor without a graph.
+    """
+    frame = sys._getframe(1)
+    variables = frame.f_locals | frame.f_globals | frame.f_locals  # the order in which a name is looked up
+    namespace = {name: it for name, it in variables.items() if name.isidentifier() and name not in ("In", "Out")}
+    if not roots:
+        raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
+    named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
+    graph = read_graph(named, namespace, measured=True, most=MOST_NODES)
+    notes = [*_note_limits(graph), *([] if graph.left_out else _note_missing(graph, namespace))]
+    if saved:
+        notes.append(_sum_saved(graph))
+    return Figure(_choose_facts(graph, values, saved), ", ".join(named), notes, depth, saved)
+
+
+def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
+    """The caller's name of a root; one that begins with ``_`` is no name.
+
+    :raises GraphError: if it has no graph.
+    """
+    name = next((name for name, it in namespace.items() if it is root and not name.startswith("_")), f"_result{place}")
+    said = f"This {type(root).__name__}" if name.startswith("_") else f"{name!r}"
+    if isinstance(root, torch.nn.Module):
+        raise GraphError(f"{said} is a module, not a tensor. Draw what it computes: draw({name.strip('_')}(x).sum()).")
+    if not isinstance(root, torch.Tensor):
+        raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw a tensor that PyTorch computed, such as a loss.")
+    if not root.requires_grad:
+        raise GraphError(f"{said} does not require grad, so autograd recorded no graph for it. {_guess_cause(root, namespace)}")
+    if root.is_leaf:
+        raise GraphError(f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, such as the loss.")
+    return name
+
+
+def _guess_cause(root: torch.Tensor, namespace: Mapping[str, Any]) -> str:
+    modules = {name: [*it.parameters()] for name, it in namespace.items() if isinstance(it, torch.nn.Module)}
+    frozen = [name for name, found in modules.items() if found and not any(one.requires_grad for one in found)]
+    if root.is_inference():
+        return "It was computed in torch.inference_mode()."
+    if not (root.is_floating_point() or root.is_complex()):
+        return f"Its dtype is {root.dtype}: only floating-point and complex tensors have gradients. argmax() and == give others."
+    if not torch.is_grad_enabled():
+        return "Recording is off at this point: torch.no_grad() or torch.set_grad_enabled(False)."
+    if frozen:
+        return f"A likely cause: all parameters of {frozen[0]} are frozen (requires_grad is False)."
+    causes = "it was computed under torch.no_grad(), it went through .detach(), .item(), .data or NumPy"
+    return f"Likely causes: {causes}, or no input has requires_grad=True."
+
+
+# -- What a figure says below its drawing ---------------------------------------------------------
+
+
+def _note_limits(graph: Graph) -> Iterator[str]:
+    """What cannot be seen in ``graph``, and what to do about it."""
+    if any(card.operation == "CompiledFunctionBackward" for card in graph.cards):
+        what = "torch.compile made one node, CompiledFunctionBackward, of many operations."
+        yield f"{what} To see them, draw the model as it was before torch.compile."
+    if any(card.saved == ("freed",) for card in graph.cards):
+        advice = "Call draw() before backward(), or use backward(retain_graph=True)"
+        yield f"backward() has freed what the nodes saved. {advice}, to see that and all local derivatives."
+
+
+def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
+    """Parameters that get no gradient because the graph does not lead to them, though it leads to others of their module."""
+    known = {address for card in graph.cards if card.kind == "leaf" for address, _ in card.kept}
+    missing: dict[int, str] = {}
+    for name, module in namespace.items():
+        if isinstance(module, torch.nn.Module) and not name.startswith("_"):
+            own = {f"{name}.{path}": one for path, one in module.named_parameters() if one.requires_grad and one.numel()}
+            absent = {path: one for path, one in own.items() if one.untyped_storage().data_ptr() not in known}
+            if len(absent) < len(own):
+                missing = {id(one): path for path, one in absent.items()} | missing
+    if missing:
+        names = ", ".join([*missing.values()][:_NAMED]) + (", …" if len(missing) > _NAMED else "")
+        yield f"✗ Not in this graph, so this backward pass gives them no gradient: {names}."
+
+
+def _sum_saved(graph: Graph) -> str:
+    found = _join_memory(card for card in graph.cards if card.kind == "function")
+    leaves = _join_memory(card for card in graph.cards if card.kind == "leaf").keys() & found.keys()
+    said = f"The nodes keep {format_bytes(sum(found.values()))} for backward; memory that several keep is counted once."
+    if leaves:
+        said += f" {format_bytes(sum(found[one] for one in leaves))} of it is the memory of leaves, which is there anyway."
+    is_packed = any("packed by a hook" in text for card in graph.cards for text in card.saved)
+    return said + (" What a hook packed is not counted." if is_packed else "")
+
+
+def _join_memory(cards: Iterator[Card]) -> dict[int, int]:
+    return {address: size for card in cards for address, size in card.kept}
+
+
+# -- What stands on the cards ---------------------------------------------------------------------
+
+
+def _choose_facts(graph: Graph, values: bool, saved: bool) -> Graph:
+    """The graph with the facts that were asked for, and with marks of gradients."""
+    dropped: dict[str, Any] = {} if saved else {"saved": ()}
+    if not values:
+        dropped |= {"value": None, "numbers": (), "gradient": None, "gradient_numbers": (), "terms": ()}
+        dropped |= {"gradient_norm": None, "gradient_shape": None}
+        edges = tuple(replace(edge, derivative=None) for edge in graph.edges)
+        graph = replace(graph, edges=edges, program=None)
+    cards = [replace(card, **dropped) for card in graph.cards]
+    # before the first backward pass no leaf has a gradient, and nothing is wrong
+    is_called = any(card.gradient_shape is not None for card in cards if card.kind == "leaf")
+    return replace(graph, cards=tuple(replace(card, alarm=_find_fault(card, is_called)) for card in cards))
+
+
+def _find_fault(card: Card, is_called: bool) -> str:
+    """What is wrong with the gradient of a card, in a word."""
+    norm, is_number = card.gradient_norm, card.gradient is not None
+    if card.gradient_shape is None:
+        return "None" if is_called and card.kind == "leaf" else ""
+    if norm is None or 0 < norm < math.inf:
+        return ""
+    faults = ("nan", "0", "inf") if is_number else ("has NaN", "all zero", "has inf")
+    return faults[0] if math.isnan(norm) else faults[1] if norm == 0 else faults[2]
+
+
+def _tint_cards(graph: Graph) -> tuple[Graph, str]:
+    """The cards with tints for the norms of gradients, and what the weakest and the strongest mean.
+
+    Five tints go in equal steps of the logarithm from the least to the largest, and each is a factor of 3 at least. Where leaves
+    can be changed there are none: they would be those of other numbers.
+    """
+    norms = [card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)]
+    if graph.program or not norms:
+        return graph, ""
+    least, most = min(norms), max(norms)
+    step = max(math.log(3), math.log(most / least) / 4)
+
+    def find_tint(norm: float | None) -> int:
+        return 5 - round(math.log(most / norm) / step) if norm and math.isfinite(norm) else 0
+
+    cards = tuple(replace(card, tint=find_tint(card.gradient_norm)) for card in graph.cards)
+    scale = "".join(
+        f'<svg class="graph graph-scale" viewBox="0 0 26 16"><g class="g-card g-tint-{tint}">'
+        '<rect x="1" y="1" width="24" height="14" rx="3"/></g></svg>'
+        for tint in range(find_tint(least), 6)
+    )
+    return replace(graph, cards=cards), f"Norm of the gradient: {format_number(least)} {scale} {format_number(most)}"
+
+
+# -- The figure -----------------------------------------------------------------------------------
+
+
+class Figure:
+    """The drawing of a backward graph: the last line of a notebook's cell shows it, ``print`` prints its table.
+
+    ``graph`` is the whole graph as data, ``shown`` what the drawing shows of it, ``notes`` are sentences about it.
+    """
+
+    def __init__(self, graph: Graph, name: str, notes: list[str], depth: int | None, saved: bool) -> None:
+        self.graph, self.notes, self.saved = graph, notes, saved
+        self.title = "Backward graph" if name.startswith("_") else f"Backward graph of {name}"
+        is_large = len(graph.cards) > READABLE and depth is not None
+        self.modules = find_modules(graph) if is_large else {}
+        shown = graph
+        for level in range(depth if self.modules else -1, -1, -1):
+            shown = fold_modules(graph, self.modules, level)
+            if shown is not graph:
+                break
+        self.shown, self.scale = _tint_cards(fold_graph(self._sum_modules(shown)))
+        if left := self.shown.left_out:
+            self.notes = [f"The graph is too large to draw: {left:,} cards far from the result are left out.", *notes]
+
+    def __repr__(self) -> str:
+        return f"<{self.title}: {len(self.shown.cards)} cards>"
+
+    def __str__(self) -> str:
+        rows = [_TITLES, *describe_graph(self.shown)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([self.title, *lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        page, frame = self._write_page(), "width: 100%; border: 0; color-scheme: light dark"
+        high = re.search(r' height="(\d+)"', self.svg)
+        style = f"{frame}; height: {int(high[1]) + 190 + 24 * len(self.notes)}px"  # until its script has measured it
+        return f'<iframe title="{escape(self.title)}" style="{style}" srcdoc="{escape(page)}"></iframe>'
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure to a file: ``.svg``, ``.png``, ``.html`` with the player, or ``.dot``, the text for Graphviz.
+
+        :raises ValueError: if the name of the file ends otherwise.
+        """
+        path = Path(path)
+        match path.suffix.lower():
+            case ".svg":
+                path.write_text(self._write_svg(), encoding="utf-8")
+            case ".html":
+                path.write_text(self._write_page(), encoding="utf-8")
+            case ".dot":
+                path.write_text(self._write_dot(), encoding="utf-8")
+            case ".png":
+                drawing = pygraphviz.AGraph(string=self._write_dot())
+                drawing.graph_attr["dpi"] = "192"
+                drawing.draw(str(path), format="png", prog="dot")
+            case other:
+                raise ValueError(f"A figure can be saved as .svg, .png, .html or .dot, not as {other or 'a file without an end'!r}.")
+
+    @cached_property
+    def svg(self) -> str:
+        """The drawing as an element ``<svg>``, for a page that has the rules of ``web/graph.css`` and ``web/marks.css``."""
+        return draw_graph(self.shown, label=self.title, show_saved=self.saved)
+
+    def _sum_modules(self, graph: Graph, around: str = "") -> Graph:
+        """On the cards of folded modules, what their parameters' gradients and their nodes' saved tensors come to."""
+        at = {card.key: card for card in self.graph.cards} if self.modules else {}
+
+        def sum_inside(card: Card) -> Card:
+            path = f"{around}{card.names[0]}" if card.kind == "folded" and card.names else ""
+            if path not in self.modules:
+                return card
+            inside = [at[key] for key in self.modules[path]]
+            norms = [one.gradient_norm for one in inside if one.kind == "leaf" and one.gradient_norm is not None]
+            faults = [one.alarm for one in inside if one.alarm]
+            kept = _join_memory(one for one in inside if one.kind == "function")
+            return replace(
+                card,
+                gradient_norm=math.hypot(*norms) if norms else None,
+                alarm=f"{faults[0]} in {len(faults)} of {sum(one.kind == 'leaf' for one in inside)}" if faults else "",
+                saved=(format_bytes(sum(kept.values())),) if self.saved and kept else (),
+            )
+
+        return replace(graph, cards=tuple(map(sum_inside, graph.cards)))
+
+    def _list_insides(self, graph: Graph, around: str = "") -> str:
+        """A drawing of the inside of each folded module, folded away, and of those in it."""
+        parts = []
+        for card in graph.cards:
+            path = f"{around}{card.names[0]}" if card.kind == "folded" and card.names else ""
+            if path in self.modules:
+                inside = self._sum_modules(open_module(self.graph, self.modules, path), f"{path}.")
+                shown, _scale = _tint_cards(fold_graph(inside))
+                svg = draw_graph(shown, label=f"Inside of {path}", show_saved=self.saved)
+                summary = f"<summary>Inside of <code>{escape(path)}</code>: {escape(card.operation)}</summary>"
+                scroll = f'<div class="graph-scroll">{svg}</div>'
+                parts.append(f"<details>{summary}{scroll}{self._list_insides(shown, f'{path}.')}</details>")
+        return "".join(parts)
+
+    def _write_page(self) -> str:
+        """The figure as a whole page, with its style sheets and scripts."""
+        styles = "".join(_read_web(f"{name}.css") for name in ("graph", "marks", "graph_player", "graph_live", "figure"))
+        live = _read_web("graph_live.js.jinja").replace("{{ graph_rules }}", write_javascript()) if self.shown.program else ""
+        scripts = [_read_web(f"{name}.js") for name in ("figure", "upright", "graph_player")] + [live]
+        notes = [f'{self.scale}' if self.scale else "", *map(escape, self.notes)]
+        said = "".join(f"<p>{note}</p>" for note in [f"{escape(self.title)}. {self._count_nodes()}", *filter(None, notes)])
+        cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
+        titles = "".join(f"<th>{title}</th>" for title in _TITLES)
+        table = f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
+        below = f"{self._list_insides(self.shown)}<details><summary>The graph as a table</summary>{table}</details>"
+        player = write_player("graph", describe_play(self.shown, {}))
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            f"<title>{escape(self.title)}</title><style>{styles}</style><body>"
+            f'<figure class="graph-figure"><div id="graph"><div class="graph-scroll">{self.svg}</div>{player}</div>'
+            f'<figcaption class="graph-notes">{said}{below}</figcaption></figure>'
+            f"{''.join(f'<script>{script}</script>' for script in scripts if script)}</body></html>"
+        )
+
+    def _count_nodes(self) -> str:
+        kinds = [card.kind for card in self.graph.cards]
+        return f"{kinds.count('function'):,} nodes, {kinds.count('leaf'):,} leaves."
+
+    def _write_svg(self) -> str:
+        """The drawing with the colors of a light page in it, as programs want it that know no variables."""
+        colors, rules = _read_colors()
+        drawing = re.sub(r' (data-upright|style)="[^"]*"', "", self.svg)
+        begin, _, rest = drawing.partition(">")
+        paper = f'<rect x="-2" y="-2" width="100%" height="100%" fill="{colors["--g-card"]}"/>'
+        return f"{begin}><style>{rules}</style>{paper}{rest}"
+
+    def _write_dot(self) -> str:
+        """The text for Graphviz, with names, values and colors."""
+        colors, _rules = _read_colors()
+        font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
+        lines = ["digraph {", f"rankdir={'TB' if 'graph-upright' in self.svg else 'LR'}"]
+        lines += [f"node [shape=box style={mark} {font} fontsize=12]" for mark in ('"rounded,filled"',)]
+        lines.append(f'edge [{font} fontsize=11 color="{colors["--g-line"]}" fontcolor="{colors["--g-warm"]}"]')
+        for card in self.shown.cards:
+            kind = "-root" if card.is_root else "-leaf" if card.kind in ("leaf", "accumulate") else ""
+            fill = f"--g-tint-{card.tint}" if card.tint else f"--g{kind or '-card'}"
+            line = "--g-alarm" if card.alarm else f"--g{kind}-line"
+            look = f'fillcolor="{colors[fill]}" color="{colors[line]}"{" penwidth=2" if card.alarm else ""}'
+            rows = write_lines(card, show_saved=self.saved, is_live=False)
+            said = "".join(" ".join(_color_text(role, text, colors) for role, text in row) + '<br align="left"/>' for row in rows)
+            lines.append(f"n{card.key} [{look} label=<{said}>]")
+        lines += [f'n{edge.tail} -> n{edge.head} [label="{write_factor(edge)}"]' for edge in self.shown.edges]
+        return "\n".join([*lines, "}", ""])
+
+
+def _color_text(role: str, text: str, colors: Mapping[str, str]) -> str:
+    """A text on a card as Graphviz has it."""
+    said = f"<b>{escape(text)}</b>" if role == "name" or "alarm" in role else escape(text)
+    color = "--g-alarm" if "alarm" in role else "--g-warm" if "gradient" in role else "--g-muted"
+    return said if role in ("name", "value", "numbers") else f'<font color="{colors[color]}">{said}</font>'
+
+
+def _read_web(name: str) -> str:
+    return _WEB.joinpath(name).read_text(encoding="utf-8")
+
+
+def _read_colors() -> tuple[dict[str, str], str]:
+    """The colors of a drawing on a light page, by the names of their variables, and its rules with these colors in them."""
+    styles = _read_web("graph.css") + _read_web("marks.css")
+    colors = dict(re.findall(r"(--g-[\w-]+): light-dark\(([^,]+),", styles))
+    rules = re.sub(r"--g-[\w-]+: [^;]+;", "", re.sub(r"var\(--font[\w-]+, ([^)]+)\)", r"\1", styles))
+    return colors, re.sub(r"var\((--g-[\w-]+)\)", lambda found: colors[found[1]], rules)
