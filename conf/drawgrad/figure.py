@@ -1,7 +1,7 @@
 """``draw(loss)``: the backward graph of the reader's own tensors as a figure that a notebook shows, and that can be saved.
 
-What is read is plain data, so a figure stays as it is, and keeps no tensor alive. All that it shows lies in one piece of HTML, in
-a frame of its own: neither the notebook's style sheets nor ours reach the other, and no site is asked for anything.
+What is read is plain data, so a figure stays as it is, and keeps no tensor alive. All that it shows lies in one piece of HTML,
+in a frame of its own: neither the notebook's style sheets nor ours reach the other, and no site is asked for anything.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .player import write_player
 from .read import GraphError, read_graph
 from .rules import write_javascript
 
-#: Of a graph of more nodes, those nearest to the result are read: reading all would take minutes.
-MOST_NODES = 5000
+#: Of a graph of as many nodes, only those nearest to the result are read.
+_MOST = 10_000
 _WEB = Path(__file__).with_name("web")
 _TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
 _NAMED = 8  # names in one sentence
@@ -49,7 +49,7 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
     if not roots:
         raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
     named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
-    graph = read_graph(named, namespace, measured=True, most=MOST_NODES)
+    graph = read_graph(named, namespace, measured=True, most=_MOST)
     notes = [*_note_limits(graph), *([] if graph.left_out else _note_missing(graph, namespace))]
     if saved:
         notes.append(_sum_saved(graph))
@@ -61,16 +61,27 @@ def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
 
     :raises GraphError: if it has no graph.
     """
-    name = next((name for name, it in namespace.items() if it is root and not name.startswith("_")), f"_result{place}")
-    said = f"This {type(root).__name__}" if name.startswith("_") else f"{name!r}"
+    name = next(
+        (name for name, it in namespace.items() if it is root and not name.startswith("_")), f"_result{place}"
+    )
+    said = "This result" if name.startswith("_") else f"{name!r}"
     if isinstance(root, torch.nn.Module):
-        raise GraphError(f"{said} is a module, not a tensor. Draw what it computes: draw({name.strip('_')}(x).sum()).")
+        raise GraphError(f"{said} is a module, not a tensor. Draw what it computes, as draw(model(x).sum()).")
     if not isinstance(root, torch.Tensor):
-        raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw a tensor that PyTorch computed, such as a loss.")
+        advice = (
+            "a tensor in it"
+            if isinstance(root, (dict, list, tuple))
+            else "a tensor that PyTorch computed, such as a loss"
+        )
+        raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw {advice}.")
     if not root.requires_grad:
-        raise GraphError(f"{said} does not require grad, so autograd recorded no graph for it. {_guess_cause(root, namespace)}")
+        raise GraphError(
+            f"{said} does not require grad, so autograd recorded no graph for it. {_guess_cause(root, namespace)}"
+        )
     if root.is_leaf:
-        raise GraphError(f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, such as the loss.")
+        raise GraphError(
+            f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, such as the loss."
+        )
     return name
 
 
@@ -80,13 +91,13 @@ def _guess_cause(root: torch.Tensor, namespace: Mapping[str, Any]) -> str:
     if root.is_inference():
         return "It was computed in torch.inference_mode()."
     if not (root.is_floating_point() or root.is_complex()):
-        return f"Its dtype is {root.dtype}: only floating-point and complex tensors have gradients. argmax() and == give others."
+        return f"Its dtype is {root.dtype}: only floating-point and complex tensors have gradients."
     if not torch.is_grad_enabled():
         return "Recording is off at this point: torch.no_grad() or torch.set_grad_enabled(False)."
     if frozen:
         return f"A likely cause: all parameters of {frozen[0]} are frozen (requires_grad is False)."
     causes = "it was computed under torch.no_grad(), it went through .detach(), .item(), .data or NumPy"
-    return f"Likely causes: {causes}, or no input has requires_grad=True."
+    return f"Likely causes: {causes}, or none of its inputs requires grad."
 
 
 # -- What a figure says below its drawing ---------------------------------------------------------
@@ -98,8 +109,7 @@ def _note_limits(graph: Graph) -> Iterator[str]:
         what = "torch.compile made one node, CompiledFunctionBackward, of many operations."
         yield f"{what} To see them, draw the model as it was before torch.compile."
     if any(card.saved == ("freed",) for card in graph.cards):
-        advice = "Call draw() before backward(), or use backward(retain_graph=True)"
-        yield f"backward() has freed what the nodes saved. {advice}, to see that and all local derivatives."
+        yield "backward() has freed what the nodes saved: draw before backward() to see it, and all local derivatives."
 
 
 def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
@@ -108,7 +118,9 @@ def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
     missing: dict[int, str] = {}
     for name, module in namespace.items():
         if isinstance(module, torch.nn.Module) and not name.startswith("_"):
-            own = {f"{name}.{path}": one for path, one in module.named_parameters() if one.requires_grad and one.numel()}
+            own = {
+                f"{name}.{path}": one for path, one in module.named_parameters() if one.requires_grad and one.numel()
+            }
             absent = {path: one for path, one in own.items() if one.untyped_storage().data_ptr() not in known}
             if len(absent) < len(own):
                 missing = {id(one): path for path, one in absent.items()} | missing
@@ -120,7 +132,9 @@ def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
 def _sum_saved(graph: Graph) -> str:
     found = _join_memory(card for card in graph.cards if card.kind == "function")
     leaves = _join_memory(card for card in graph.cards if card.kind == "leaf").keys() & found.keys()
-    said = f"The nodes keep {format_bytes(sum(found.values()))} for backward; memory that several keep is counted once."
+    said = (
+        f"The nodes keep {format_bytes(sum(found.values()))} for backward; memory that several keep is counted once."
+    )
     if leaves:
         said += f" {format_bytes(sum(found[one] for one in leaves))} of it is the memory of leaves, which is there anyway."
     is_packed = any("packed by a hook" in text for card in graph.cards for text in card.saved)
@@ -162,8 +176,8 @@ def _find_fault(card: Card, is_called: bool) -> str:
 def _tint_cards(graph: Graph) -> tuple[Graph, str]:
     """The cards with tints for the norms of gradients, and what the weakest and the strongest mean.
 
-    Five tints go in equal steps of the logarithm from the least to the largest, and each is a factor of 3 at least. Where leaves
-    can be changed there are none: they would be those of other numbers.
+    Five tints go in equal steps of the logarithm from the least to the largest, and each is a factor of 3 at least. Where
+    leaves can be changed there are none: they would be those of other numbers.
     """
     norms = [card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)]
     if graph.program or not norms:
@@ -195,16 +209,20 @@ class Figure:
     def __init__(self, graph: Graph, name: str, notes: list[str], depth: int | None, saved: bool) -> None:
         self.graph, self.notes, self.saved = graph, notes, saved
         self.title = "Backward graph" if name.startswith("_") else f"Backward graph of {name}"
-        is_large = len(graph.cards) > READABLE and depth is not None
+        is_large = len(graph.cards) > READABLE and depth is not None and not graph.left_out
         self.modules = find_modules(graph) if is_large else {}
         shown = graph
         for level in range(depth if self.modules else -1, -1, -1):
             shown = fold_modules(graph, self.modules, level)
             if shown is not graph:
                 break
-        self.shown, self.scale = _tint_cards(fold_graph(self._sum_modules(shown)))
+        self.shown, self.scale = _tint_cards(graph if graph.left_out else fold_graph(self._sum_modules(shown)))
         if left := self.shown.left_out:
-            self.notes = [f"The graph is too large to draw: {left:,} cards far from the result are left out.", *notes]
+            more = " or more" if graph.left_out else ""
+            self.notes = [
+                f"This graph is too large to draw: {left:,}{more} nodes far from the result are left out.",
+                *notes,
+            ]
 
     def __repr__(self) -> str:
         return f"<{self.title}: {len(self.shown.cards)} cards>"
@@ -239,7 +257,7 @@ class Figure:
                 drawing.graph_attr["dpi"] = "192"
                 drawing.draw(str(path), format="png", prog="dot")
             case other:
-                raise ValueError(f"A figure can be saved as .svg, .png, .html or .dot, not as {other or 'a file without an end'!r}.")
+                raise ValueError(f"a figure is saved as .svg, .png, .html or .dot, not as {other!r}")
 
     @cached_property
     def svg(self) -> str:
@@ -261,7 +279,9 @@ class Figure:
             return replace(
                 card,
                 gradient_norm=math.hypot(*norms) if norms else None,
-                alarm=f"{faults[0]} in {len(faults)} of {sum(one.kind == 'leaf' for one in inside)}" if faults else "",
+                alarm=f"{faults[0]} in {len(faults)} of {sum(one.kind == 'leaf' for one in inside)}"
+                if faults
+                else "",
                 saved=(format_bytes(sum(kept.values())),) if self.saved and kept else (),
             )
 
@@ -283,11 +303,17 @@ class Figure:
 
     def _write_page(self) -> str:
         """The figure as a whole page, with its style sheets and scripts."""
-        styles = "".join(_read_web(f"{name}.css") for name in ("graph", "marks", "graph_player", "graph_live", "figure"))
-        live = _read_web("graph_live.js.jinja").replace("{{ graph_rules }}", write_javascript()) if self.shown.program else ""
+        styles = "".join(
+            _read_web(f"{name}.css") for name in ("graph", "marks", "graph_player", "graph_live", "figure")
+        )
+        live = (
+            _read_web("graph_live.js.jinja").replace("{{ graph_rules }}", write_javascript())
+            if self.shown.program
+            else ""
+        )
         scripts = [_read_web(f"{name}.js") for name in ("figure", "upright", "graph_player")] + [live]
-        notes = [f'{self.scale}' if self.scale else "", *map(escape, self.notes)]
-        said = "".join(f"<p>{note}</p>" for note in [f"{escape(self.title)}. {self._count_nodes()}", *filter(None, notes)])
+        notes = [f"{escape(self.title)}. {self._count_nodes()}", self.scale, *map(escape, self.notes)]
+        said = "".join(f"<p{' class=graph-alarm' * note.startswith('✗')}>{note}</p>" for note in notes if note)
         cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
         titles = "".join(f"<th>{title}</th>" for title in _TITLES)
         table = f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
@@ -302,8 +328,10 @@ class Figure:
         )
 
     def _count_nodes(self) -> str:
-        kinds = [card.kind for card in self.graph.cards]
-        return f"{kinds.count('function'):,} nodes, {kinds.count('leaf'):,} leaves."
+        nodes, leaves = (sum(card.kind == kind for card in self.graph.cards) for kind in ("function", "leaf"))
+        if self.graph.left_out:
+            return f"{_MOST:,} nodes or more."
+        return f"{nodes:,} node{'s' * (nodes != 1)}, {leaves:,} {'leaf' if leaves == 1 else 'leaves'}."
 
     def _write_svg(self) -> str:
         """The drawing with the colors of a light page in it, as programs want it that know no variables."""
@@ -318,7 +346,7 @@ class Figure:
         colors, _rules = _read_colors()
         font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
         lines = ["digraph {", f"rankdir={'TB' if 'graph-upright' in self.svg else 'LR'}"]
-        lines += [f"node [shape=box style={mark} {font} fontsize=12]" for mark in ('"rounded,filled"',)]
+        lines.append(f'node [shape=box style="rounded,filled" {font} fontsize=12]')
         lines.append(f'edge [{font} fontsize=11 color="{colors["--g-line"]}" fontcolor="{colors["--g-warm"]}"]')
         for card in self.shown.cards:
             kind = "-root" if card.is_root else "-leaf" if card.kind in ("leaf", "accumulate") else ""
@@ -326,17 +354,18 @@ class Figure:
             line = "--g-alarm" if card.alarm else f"--g{kind}-line"
             look = f'fillcolor="{colors[fill]}" color="{colors[line]}"{" penwidth=2" if card.alarm else ""}'
             rows = write_lines(card, show_saved=self.saved, is_live=False)
-            said = "".join(" ".join(_color_text(role, text, colors) for role, text in row) + '<br align="left"/>' for row in rows)
+            colored = (" ".join(_color_text(role, text, colors, card.tint) for role, text in row) for row in rows)
+            said = "".join(f'{row}<br align="left"/>' for row in colored)
             lines.append(f"n{card.key} [{look} label=<{said}>]")
         lines += [f'n{edge.tail} -> n{edge.head} [label="{write_factor(edge)}"]' for edge in self.shown.edges]
         return "\n".join([*lines, "}", ""])
 
 
-def _color_text(role: str, text: str, colors: Mapping[str, str]) -> str:
+def _color_text(role: str, text: str, colors: Mapping[str, str], tint: int) -> str:
     """A text on a card as Graphviz has it."""
     said = f"<b>{escape(text)}</b>" if role == "name" or "alarm" in role else escape(text)
     color = "--g-alarm" if "alarm" in role else "--g-warm" if "gradient" in role else "--g-muted"
-    return said if role in ("name", "value", "numbers") else f'<font color="{colors[color]}">{said}</font>'
+    return said if tint or role in ("name", "value", "numbers") else f'<font color="{colors[color]}">{said}</font>'
 
 
 def _read_web(name: str) -> str:

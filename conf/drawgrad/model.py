@@ -206,9 +206,10 @@ def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) ->
     if len(graph.cards) <= readable:
         return graph
     folded = _fold_runs(_keep_cards(graph, {card.key for card in graph.cards if card.kind != "constant"}))
+    folded = replace(folded, left_out=graph.left_out)
     if len(folded.cards) > drawn:
         return _keep_nearest_to_roots(folded, drawn)
-    return replace(folded, left_out=graph.left_out, program=graph.program)
+    return replace(folded, program=graph.program)
 
 
 def _keep_cards(graph: Graph, kept: set[int]) -> Graph:

@@ -20,7 +20,7 @@ from .rules import ELEMENTWISE
 
 #: A tensor of more numbers is not read.
 LARGEST = 128
-_MOST_NODES = 200
+MOST_NODES = 200
 _DERIVATIVES, _OPERANDS = "atlas.local_derivatives", "atlas.operands"
 
 #: What a node saves, by the name of the attribute: the number of its input, or -1 for its result.
@@ -234,7 +234,7 @@ def remember_operands(starts: Iterable[Any]) -> None:
         node = queue.popleft()
         if node in seen or is_accumulate(node):
             continue
-        if len(seen) >= _MOST_NODES or not is_known(node):
+        if len(seen) >= MOST_NODES or not is_known(node):
             return
         seen.add(node)
         queue.extend(source for source, _ in node.next_functions if source is not None)

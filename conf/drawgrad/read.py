@@ -14,9 +14,19 @@ from typing import Any
 
 import torch
 
-from .model import CHANGEABLE, Card, Edge, Graph
-from .nodes import describe_saved, is_accumulate, measure_memory, measure_norm, measure_saved, name_operation
-from .nodes import order_backward, read_derivatives, read_operand
+from .model import CHANGEABLE, READABLE, Card, Edge, Graph
+from .nodes import (
+    MOST_NODES,
+    describe_saved,
+    is_accumulate,
+    measure_memory,
+    measure_norm,
+    measure_saved,
+    name_operation,
+    order_backward,
+    read_derivatives,
+    read_operand,
+)
 from .program import make_program
 
 _MAX_ITEMS_OF_A_CONTAINER = 50
@@ -41,7 +51,8 @@ def read_graph(
         modules, are found too.
     :param accumulate: give AccumulateGrad nodes cards of their own instead of drawing them as their leaf.
     :param measured: read the norms of gradients too, and the bytes of what is saved.
-    :param most: read no more nodes than these, those nearest to the roots.
+    :param most: of a graph of as many nodes or more read only what is nearest to the roots, and count as many; of one of more
+        than 200, make no program.
     :raises GraphError: if a root is no tensor, or is a tensor without a graph.
 
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -54,12 +65,13 @@ def read_graph(
     """
     starts = [_find_start(name, tensor) for name, tensor in roots.items()]
     outputs, leaves = _find_named({**namespace, **roots})
-    whole = _order_nodes(starts)
-    order = whole if most is None or len(whole) <= most else _keep_nearest(starts, whole, most)
+    found = 0 if most is None else len(_find_nearest(starts, most))
+    near = _find_nearest(starts, READABLE) if found and found == most else None
+    order = _order_nodes(starts, near)
     keys = {node: position for position, node in enumerate(order)}
     # AccumulateGrad nodes, which forward does not run, come last
     forward = {node: at for at, node in enumerate(sorted(order, key=lambda node: node._sequence_nr()))}
-    backward = {node: at for at, node in enumerate(order_backward(starts, whole))}
+    backward = {node: at for at, node in enumerate(order_backward(starts, order))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
     fresh = count(len(order))
@@ -89,9 +101,8 @@ def read_graph(
                 elif source in keys:
                     edges.append(Edge(keys[source], key, position, output, derivatives.get(position)))
     with_terms = list(_add_terms(_put_inputs_first(cards, edges), edges))
-    left_out = len(whole) - len(order)
-    program = None if left_out else make_program(order, keys, cards, edges, outputs)
-    return Graph(tuple(reversed(with_terms)), tuple(edges), left_out, program)
+    program = None if found > MOST_NODES else make_program(order, keys, cards, edges, outputs)
+    return Graph(tuple(reversed(with_terms)), tuple(edges), found - len(order) if near else 0, program)
 
 
 def _find_start(name: str, tensor: Any) -> Any:
@@ -102,8 +113,8 @@ def _find_start(name: str, tensor: Any) -> Any:
     return torch.autograd.graph.get_gradient_edge(tensor).node
 
 
-def _order_nodes(starts: list[Any]) -> list[Any]:
-    """All nodes, each after the nodes that feed it. Iterative: graphs are deeper than Python's stack."""
+def _order_nodes(starts: list[Any], near: set[Any] | None) -> list[Any]:
+    """All nodes, or those that are ``near``, each after those that feed it. Iterative: graphs are deeper than Python's stack."""
     order: list[Any] = []
     seen: set[Any] = set()
     stack: list[tuple[Any, bool]] = [(node, False) for node in reversed(starts)]
@@ -115,19 +126,26 @@ def _order_nodes(starts: list[Any]) -> list[Any]:
             seen.add(node)
             stack.append((node, True))
             sources = [source for source, _ in node.next_functions if source is not None and source not in seen]
-            stack.extend((source, False) for source in reversed(sources))
+            stack.extend((source, False) for source in reversed(sources) if near is None or source in near)
     return order
 
 
-def _keep_nearest(starts: list[Any], order: list[Any], most: int) -> list[Any]:
-    """The nodes of ``order`` to which the fewest edges lead."""
-    near, queue = set(starts), deque(starts)
-    while queue and len(near) < most:
+def _find_nearest(starts: list[Any], most: int) -> set[Any]:
+    """``most`` nodes, those that are the fewest edges away, or all.
+
+    One that Python has met keeps its object, and PyTorch deletes a chain of such nodes recursively: after a walk along 50,000
+    the process ends with a segmentation fault.
+    """
+    near = dict.fromkeys(starts)
+    queue = deque(near)
+    while queue:
         for source, _ in queue.popleft().next_functions:
             if source is not None and source not in near:
-                near.add(source)
+                if len(near) >= most:
+                    return {*near}
+                near[source] = None
                 queue.append(source)
-    return [node for node in order if node in near]
+    return {*near}
 
 
 # -- Names ----------------------------------------------------------------------------------------
@@ -182,7 +200,9 @@ def _make_function(
     if len(metadata) == 1:
         facts |= _describe_shape(metadata[0])
         if named:
-            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]), measured)
+            facts |= _read_numbers(
+                next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]), measured
+            )
     return Card(key, "function", name_operation(node), names, is_root, **facts)
 
 
