@@ -14,9 +14,6 @@ Visualize the autograd graph
 # -----------------------------------
 # One layer of your model keeps its first weights. Is the loss connected to it?
 
-import io
-
-import graphviz
 import torch
 
 torch.manual_seed(0)
@@ -160,6 +157,8 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 _path = os.environ["PATH"]
 os.environ["PATH"] = ""
 # sphinx_gallery_end_ignore
+import graphviz
+
 dot = graphviz.Source(to_dot(loss, names))
 try:
     dot.pipe(format="svg")
@@ -178,6 +177,8 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 #
 # **Drawing a result without a graph.** That is the result of ``loss.detach()``, a loss from a file, or a mean computed under
 # ``no_grad``. Then ``make_dot`` of torchviz draws a single box, and ``to_dot`` raises:
+
+import io
 
 file = io.BytesIO()
 torch.save(loss, file)
