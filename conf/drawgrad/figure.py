@@ -180,7 +180,7 @@ def _tint_cards(graph: Graph) -> tuple[Graph, str]:
     leaves can be changed there are none: they would be those of other numbers.
     """
     norms = [card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)]
-    if graph.program or not norms:
+    if graph.program or len({*norms}) < 2:
         return graph, ""
     least, most = min(norms), max(norms)
     step = max(math.log(3), math.log(most / least) / 4)

@@ -114,7 +114,7 @@ def _find_start(name: str, tensor: Any) -> Any:
 
 
 def _order_nodes(starts: list[Any], near: set[Any] | None) -> list[Any]:
-    """All nodes, or those that are ``near``, each after those that feed it. Iterative: graphs are deeper than Python's stack."""
+    """All nodes, or those ``near``, each after those that feed it. Iterative: graphs are deeper than Python's stack."""
     order: list[Any] = []
     seen: set[Any] = set()
     stack: list[tuple[Any, bool]] = [(node, False) for node in reversed(starts)]
