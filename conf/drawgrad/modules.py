@@ -185,18 +185,16 @@ def _contract(graph: Graph, folded: Modules) -> Graph:
 
 
 def _join_cards(edges: Iterable[Edge], stands_for: Mapping[int, int]) -> Iterator[Edge]:
-    """Into a folded card, one edge from each output is enough. No edge of a folded card has a derivative."""
+    """Of the edges from one output to one card, one is enough if a folded card is at an end. It has no derivative."""
     seen: dict[int, list[tuple[int, int]]] = {}
     for edge in edges:
         tail, head = stands_for.get(edge.tail, edge.tail), stands_for.get(edge.head, edge.head)
         source = tail, 0 if edge.tail in stands_for else edge.output
         if not {edge.tail, edge.head} & stands_for.keys():
             yield edge
-        elif edge.head not in stands_for:
-            yield replace(edge, tail=tail, output=0, derivative=None)
         elif tail != head and source not in seen.setdefault(head, []):
             seen[head].append(source)
-            yield Edge(tail, head, len(seen[head]) - 1, source[1])
+            yield Edge(tail, head, len(seen[head]) - 1 if edge.head in stands_for else edge.input, source[1])
 
 
 def _merge_module(path: str, cards: list[Card]) -> Card:

@@ -7,7 +7,7 @@ import torch
 from shorthand import card, check, edges, graph_of, labels
 from torch import nn
 
-from drawgrad.draw import draw_graph
+from drawgrad.drawing import draw_graph
 from drawgrad.model import Graph
 from drawgrad.modules import find_modules, fold_modules, open_module
 from drawgrad.play import play_graph
