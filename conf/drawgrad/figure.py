@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cached_property
 from html import escape
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pygraphviz
@@ -28,9 +29,7 @@ from .player import write_player
 from .read import GraphError, read_graph
 from .rules import write_javascript
 
-#: Of a graph of as many nodes, only those nearest to the result are read.
-_MOST = 10_000
-_WEB = Path(__file__).with_name("web")
+_HERE = Path(__file__).parent
 _TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
 _NAMED = 8  # names in one sentence
 
@@ -49,11 +48,13 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
     if not roots:
         raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
     named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
-    graph = read_graph(named, namespace, measured=True, most=_MOST)
+    graph = read_graph(named, namespace, own=True)
     notes = [*_note_limits(graph), *([] if graph.left_out else _note_missing(graph, namespace))]
     if saved:
         notes.append(_sum_saved(graph))
-    return Figure(_choose_facts(graph, values, saved), ", ".join(named), notes, depth, saved)
+    return Figure(
+        _choose_facts(graph, values, saved), ", ".join(one for one in named if one[0] != "_"), notes, depth, saved
+    )
 
 
 def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
@@ -61,26 +62,22 @@ def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
 
     :raises GraphError: if it has no graph.
     """
-    name = next(
-        (name for name, it in namespace.items() if it is root and not name.startswith("_")), f"_result{place}"
-    )
+    names = (name for name, it in namespace.items() if it is root and not name.startswith("_"))
+    name = next(names, f"_result{place}")
     said = "This result" if name.startswith("_") else f"{name!r}"
     if isinstance(root, torch.nn.Module):
         raise GraphError(f"{said} is a module, not a tensor. Draw what it computes, as draw(model(x).sum()).")
     if not isinstance(root, torch.Tensor):
-        advice = (
-            "a tensor in it"
-            if isinstance(root, (dict, list, tuple))
-            else "a tensor that PyTorch computed, such as a loss"
-        )
+        is_container = isinstance(root, (dict, list, tuple))
+        advice = "a tensor in it" if is_container else "a tensor that PyTorch computed, such as a loss"
         raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw {advice}.")
     if not root.requires_grad:
         raise GraphError(
-            f"{said} does not require grad, so autograd recorded no graph for it. {_guess_cause(root, namespace)}"
+            f"{said} does not require grad, so autograd recorded no graph. {_guess_cause(root, namespace)}"
         )
     if root.is_leaf:
         raise GraphError(
-            f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, such as the loss."
+            f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, as the loss."
         )
     return name
 
@@ -118,9 +115,8 @@ def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
     missing: dict[int, str] = {}
     for name, module in namespace.items():
         if isinstance(module, torch.nn.Module) and not name.startswith("_"):
-            own = {
-                f"{name}.{path}": one for path, one in module.named_parameters() if one.requires_grad and one.numel()
-            }
+            parameters = {f"{name}.{path}": one for path, one in module.named_parameters()}
+            own = {path: one for path, one in parameters.items() if one.requires_grad and one.numel()}
             absent = {path: one for path, one in own.items() if one.untyped_storage().data_ptr() not in known}
             if len(absent) < len(own):
                 missing = {id(one): path for path, one in absent.items()} | missing
@@ -132,9 +128,8 @@ def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
 def _sum_saved(graph: Graph) -> str:
     found = _join_memory(card for card in graph.cards if card.kind == "function")
     leaves = _join_memory(card for card in graph.cards if card.kind == "leaf").keys() & found.keys()
-    said = (
-        f"The nodes keep {format_bytes(sum(found.values()))} for backward; memory that several keep is counted once."
-    )
+    whole = format_bytes(sum(found.values()))
+    said = f"The nodes keep {whole} for backward; memory that several keep is counted once."
     if leaves:
         said += f" {format_bytes(sum(found[one] for one in leaves))} of it is the memory of leaves, which is there anyway."
     is_packed = any("packed by a hook" in text for card in graph.cards for text in card.saved)
@@ -173,28 +168,42 @@ def _find_fault(card: Card, is_called: bool) -> str:
     return faults[0] if math.isnan(norm) else faults[1] if norm == 0 else faults[2]
 
 
-def _tint_cards(graph: Graph) -> tuple[Graph, str]:
-    """The cards with tints for the norms of gradients, and what the weakest and the strongest mean.
+def _sum_facts(cards: list[Card], saved: bool) -> dict[str, Any]:
+    """What the card of a folded module says of the gradients of its parameters, and of what its nodes keep."""
+    leaves = [card for card in cards if card.kind == "leaf"]
+    norms = [leaf.gradient_norm for leaf in leaves if leaf.gradient_norm is not None]
+    faults = [leaf.alarm for leaf in leaves if leaf.alarm]
+    kept = _join_memory(card for card in cards if card.kind == "function")
+    facts: dict[str, Any] = {"gradient_norm": math.hypot(*norms)} if norms else {}
+    if faults:
+        facts["alarm"] = f"{faults[0]} in {len(faults)} of {len(leaves)}"
+    return facts | ({"saved": (format_bytes(sum(kept.values())),)} if saved and kept else {})
 
-    Five tints go in equal steps of the logarithm from the least to the largest, and each is a factor of 3 at least. Where
-    leaves can be changed there are none: they would be those of other numbers.
-    """
-    norms = [card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)]
-    if graph.program or not norms:
-        return graph, ""
-    least, most = min(norms), max(norms)
-    step = max(math.log(3), math.log(most / least) / 4)
 
-    def find_tint(norm: float | None) -> int:
-        return 5 - round(math.log(most / norm) / step) if norm and math.isfinite(norm) else 0
+class Scale:
+    """Five tints for the norms of gradients, in equal steps of the logarithm, each a factor of 3 at least."""
 
-    cards = tuple(replace(card, tint=find_tint(card.gradient_norm)) for card in graph.cards)
-    scale = "".join(
-        f'<svg class="graph graph-scale" viewBox="0 0 26 16"><g class="g-card g-tint-{tint}">'
-        '<rect x="1" y="1" width="24" height="14" rx="3"/></g></svg>'
-        for tint in range(find_tint(least), 6)
-    )
-    return replace(graph, cards=cards), f"Norm of the gradient: {format_number(least)} {scale} {format_number(most)}"
+    def __init__(self, graph: Graph) -> None:
+        norms = [
+            card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)
+        ]
+        self.least, self.most = min(norms, default=1.0), max(norms, default=1.0)
+        self.step = max(math.log(3), math.log(self.most / self.least) / 4)
+        # where leaves can be changed, tints would be those of other numbers
+        self.is_shown = self.least < self.most and not graph.program
+
+    def find_tint(self, norm: float | None) -> int:
+        """From 1 to 5; 0 for no tint."""
+        if not self.is_shown or not norm or not math.isfinite(norm):
+            return 0
+        return min(5, max(1, 5 - round(math.log(self.most / norm) / self.step)))
+
+    def write_legend(self) -> str:
+        """As HTML: all tints, between the least and the largest norm."""
+        swatch = '<svg class="graph graph-scale" viewBox="0 0 26 16"><g class="g-card g-tint-{}"><rect {}/></g></svg>'
+        place = 'x="1" y="1" width="24" height="14" rx="3"'
+        swatches = "".join(swatch.format(tint, place) for tint in range(self.find_tint(self.least), 6))
+        return f"Norm of a leaf's gradient: {format_number(self.least)} {swatches} {format_number(self.most)}"
 
 
 # -- The figure -----------------------------------------------------------------------------------
@@ -208,19 +217,20 @@ class Figure:
 
     def __init__(self, graph: Graph, name: str, notes: list[str], depth: int | None, saved: bool) -> None:
         self.graph, self.notes, self.saved = graph, notes, saved
-        self.title = "Backward graph" if name.startswith("_") else f"Backward graph of {name}"
+        self.title = f"Backward graph of {name}" if name else "Backward graph"
         is_large = len(graph.cards) > READABLE and depth is not None and not graph.left_out
         self.modules = find_modules(graph) if is_large else {}
-        shown = graph
+        at = {card.key: card for card in graph.cards}
+        self.facts = {path: _sum_facts([at[key] for key in keys], saved) for path, keys in self.modules.items()}
+        self.scale, shown = Scale(graph), graph
         for level in range(depth if self.modules else -1, -1, -1):
-            shown = fold_modules(graph, self.modules, level)
-            if shown is not graph:
+            if (shown := fold_modules(graph, self.modules, level)) is not graph:
                 break
-        self.shown, self.scale = _tint_cards(graph if graph.left_out else fold_graph(self._sum_modules(shown)))
+        self.shown = self._mark_cards(graph if graph.left_out else fold_graph(shown))
         if left := self.shown.left_out:
-            more = " or more" if graph.left_out else ""
+            more = "or more " if graph.left_out else ""
             self.notes = [
-                f"This graph is too large to draw: {left:,}{more} nodes far from the result are left out.",
+                f"This graph is too large to draw: {left:,} {more}nodes far from the result are left out.",
                 *notes,
             ]
 
@@ -245,93 +255,64 @@ class Figure:
         :raises ValueError: if the name of the file ends otherwise.
         """
         path = Path(path)
-        match path.suffix.lower():
-            case ".svg":
-                path.write_text(self._write_svg(), encoding="utf-8")
-            case ".html":
-                path.write_text(self._write_page(), encoding="utf-8")
-            case ".dot":
-                path.write_text(self._write_dot(), encoding="utf-8")
-            case ".png":
-                drawing = pygraphviz.AGraph(string=self._write_dot())
-                drawing.graph_attr["dpi"] = "192"
-                drawing.draw(str(path), format="png", prog="dot")
-            case other:
-                raise ValueError(f"a figure is saved as .svg, .png, .html or .dot, not as {other!r}")
+        writers = {".svg": self._write_svg, ".html": self._write_page, ".dot": self._write_dot}
+        if (suffix := path.suffix.lower()) in writers:
+            path.write_text(writers[suffix](), encoding="utf-8")
+        elif suffix == ".png":
+            drawing = pygraphviz.AGraph(string=self._write_dot())
+            drawing.graph_attr["dpi"] = "192"
+            drawing.draw(str(path), format="png", prog="dot")
+        else:
+            raise ValueError(f"a figure is saved as .svg, .png, .html or .dot, not as {suffix!r}")
 
     @cached_property
     def svg(self) -> str:
         """The drawing as an element ``<svg>``, for a page that has the rules of ``web/graph.css`` and ``web/marks.css``."""
         return draw_graph(self.shown, label=self.title, show_saved=self.saved)
 
-    def _sum_modules(self, graph: Graph, around: str = "") -> Graph:
-        """On the cards of folded modules, what their parameters' gradients and their nodes' saved tensors come to."""
-        at = {card.key: card for card in self.graph.cards} if self.modules else {}
-
-        def sum_inside(card: Card) -> Card:
-            path = f"{around}{card.names[0]}" if card.kind == "folded" and card.names else ""
-            if path not in self.modules:
-                return card
-            inside = [at[key] for key in self.modules[path]]
-            norms = [one.gradient_norm for one in inside if one.kind == "leaf" and one.gradient_norm is not None]
-            faults = [one.alarm for one in inside if one.alarm]
-            kept = _join_memory(one for one in inside if one.kind == "function")
-            return replace(
-                card,
-                gradient_norm=math.hypot(*norms) if norms else None,
-                alarm=f"{faults[0]} in {len(faults)} of {sum(one.kind == 'leaf' for one in inside)}"
-                if faults
-                else "",
-                saved=(format_bytes(sum(kept.values())),) if self.saved and kept else (),
-            )
-
-        return replace(graph, cards=tuple(map(sum_inside, graph.cards)))
+    def _mark_cards(self, graph: Graph, around: str = "") -> Graph:
+        """The cards with tints; those of modules, whose names go on from ``around``, with all their facts."""
+        marked = [replace(card, **self.facts.get(_read_path(card, around), {})) for card in graph.cards]
+        cards = (replace(card, tint=self.scale.find_tint(card.gradient_norm)) for card in marked)
+        return replace(graph, cards=tuple(cards))
 
     def _list_insides(self, graph: Graph, around: str = "") -> str:
         """A drawing of the inside of each folded module, folded away, and of those in it."""
         parts = []
         for card in graph.cards:
-            path = f"{around}{card.names[0]}" if card.kind == "folded" and card.names else ""
-            if path in self.modules:
-                inside = self._sum_modules(open_module(self.graph, self.modules, path), f"{path}.")
-                shown, _scale = _tint_cards(fold_graph(inside))
-                svg = draw_graph(shown, label=f"Inside of {path}", show_saved=self.saved)
+            if (path := _read_path(card, around)) in self.modules:
+                inside = self._mark_cards(fold_graph(open_module(self.graph, self.modules, path)), f"{path}.")
+                svg = draw_graph(inside, label=f"Inside of {path}", show_saved=self.saved)
                 summary = f"<summary>Inside of <code>{escape(path)}</code>: {escape(card.operation)}</summary>"
                 scroll = f'<div class="graph-scroll">{svg}</div>'
-                parts.append(f"<details>{summary}{scroll}{self._list_insides(shown, f'{path}.')}</details>")
+                parts.append(f"<details>{summary}{scroll}{self._list_insides(inside, f'{path}.')}</details>")
         return "".join(parts)
 
     def _write_page(self) -> str:
         """The figure as a whole page, with its style sheets and scripts."""
-        styles = "".join(
-            _read_web(f"{name}.css") for name in ("graph", "marks", "graph_player", "graph_live", "figure")
-        )
-        live = (
-            _read_web("graph_live.js.jinja").replace("{{ graph_rules }}", write_javascript())
-            if self.shown.program
-            else ""
-        )
-        scripts = [_read_web(f"{name}.js") for name in ("figure", "upright", "graph_player")] + [live]
-        notes = [f"{escape(self.title)}. {self._count_nodes()}", self.scale, *map(escape, self.notes)]
-        said = "".join(f"<p{' class=graph-alarm' * note.startswith('✗')}>{note}</p>" for note in notes if note)
-        cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
-        titles = "".join(f"<th>{title}</th>" for title in _TITLES)
-        table = f"<table><tr>{titles}</tr>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
-        below = f"{self._list_insides(self.shown)}<details><summary>The graph as a table</summary>{table}</details>"
-        player = write_player("graph", describe_play(self.shown, {}))
-        return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-            f"<title>{escape(self.title)}</title><style>{styles}</style><body>"
-            f'<figure class="graph-figure"><div id="graph"><div class="graph-scroll">{self.svg}</div>{player}</div>'
-            f'<figcaption class="graph-notes">{said}{below}</figcaption></figure>'
-            f"{''.join(f'<script>{script}</script>' for script in scripts if script)}</body></html>"
-        )
-
-    def _count_nodes(self) -> str:
+        sheets = ("graph.css", "marks.css", "graph_player.css", "graph_live.css", "figure.css")
+        scripts = [
+            "figure.js",
+            "upright.js",
+            "graph_player.js",
+            *(["graph_live.js.jinja"] if self.shown.program else []),
+        ]
+        legend = [self.scale.write_legend()] if self.scale.is_shown else []
         nodes, leaves = (sum(card.kind == kind for card in self.graph.cards) for kind in ("function", "leaf"))
-        if self.graph.left_out:
-            return f"{_MOST:,} nodes or more."
-        return f"{nodes:,} node{'s' * (nodes != 1)}, {leaves:,} {'leaf' if leaves == 1 else 'leaves'}."
+        count = "" if self.graph.left_out else f": {nodes:,} nodes, {leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
+        notes = [f"{escape(self.title)}{count}.", *legend, *map(escape, self.notes)]
+        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
+        rows.insert(0, "".join(f"<th>{title}</th>" for title in _TITLES))
+        return Template(_read_files("page.html")).substitute(
+            title=escape(self.title),
+            styles=_read_files(*sheets),
+            svg=self.svg,
+            player=write_player("graph", describe_play(self.shown, {})),
+            notes="".join(f"<p{' class=graph-alarm' * note.startswith('✗')}>{note}</p>" for note in notes),
+            insides=self._list_insides(self.shown),
+            table=f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>",
+            scripts=_read_files(*scripts).replace("{{ graph_rules }}", write_javascript()),
+        )
 
     def _write_svg(self) -> str:
         """The drawing with the colors of a light page in it, as programs want it that know no variables."""
@@ -368,13 +349,19 @@ def _color_text(role: str, text: str, colors: Mapping[str, str], tint: int) -> s
     return said if tint or role in ("name", "value", "numbers") else f'<font color="{colors[color]}">{said}</font>'
 
 
-def _read_web(name: str) -> str:
-    return _WEB.joinpath(name).read_text(encoding="utf-8")
+def _read_path(card: Card, around: str) -> str:
+    """The path of the module that is folded in a card."""
+    return f"{around}{card.names[0]}" if card.kind == "folded" and card.names else ""
+
+
+def _read_files(*names: str) -> str:
+    found = (next(_HERE.glob(f"*/{name}")) for name in names)
+    return "".join(path.read_text(encoding="utf-8") for path in found)
 
 
 def _read_colors() -> tuple[dict[str, str], str]:
     """The colors of a drawing on a light page, by the names of their variables, and its rules with these colors in them."""
-    styles = _read_web("graph.css") + _read_web("marks.css")
+    styles = _read_files("graph.css", "marks.css")
     colors = dict(re.findall(r"(--g-[\w-]+): light-dark\(([^,]+),", styles))
     rules = re.sub(r"--g-[\w-]+: [^;]+;", "", re.sub(r"var\(--font[\w-]+, ([^)]+)\)", r"\1", styles))
     return colors, re.sub(r"var\((--g-[\w-]+)\)", lambda found: colors[found[1]], rules)
