@@ -11,6 +11,7 @@
 ``rules``     what each operation computes, forward and backward, also as JavaScript
 """
 
+from importlib import import_module
 from typing import Any
 
 __all__ = ["Figure", "GraphError", "draw"]
@@ -20,6 +21,4 @@ def __getattr__(name: str) -> Any:
     """What a reader uses, loaded when it is asked for: it needs torch and Graphviz."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from . import figure
-
-    return getattr(figure, name)
+    return getattr(import_module(".figure", __name__), name)
