@@ -21,4 +21,4 @@ def __getattr__(name: str) -> Any:
     """What a reader uses, loaded when it is asked for: it needs torch and Graphviz."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.figure"), name)  # no statement: what runs an example needs no figure
+    return getattr(import_module(".figure", __name__), name)

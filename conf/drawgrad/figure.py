@@ -298,8 +298,8 @@ class Figure:
             *(["graph_live.js.jinja"] if self.shown.program else []),
         ]
         legend = [self.scale.write_legend()] if self.scale.is_shown else []
-        nodes, leaves = (sum(card.kind == kind for card in self.graph.cards) for kind in ("function", "leaf"))
-        count = "" if self.graph.left_out else f": {nodes:,} nodes, {leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
+        nodes = sum(card.kind == "function" for card in self.graph.cards)
+        count = "" if self.graph.left_out else f": {nodes:,} node{'s' * (nodes != 1)}"
         notes = [f"{escape(self.title)}{count}.", *legend, *map(escape, self.notes)]
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
         rows.insert(0, "".join(f"<th>{title}</th>" for title in _TITLES))
