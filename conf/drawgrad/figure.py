@@ -62,7 +62,7 @@ def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
 
     :raises GraphError: if it has no graph.
     """
-    names = (name for name, it in namespace.items() if it is root and not name.startswith("_"))
+    names = (name for name, it in namespace.items() if it is root is not None and not name.startswith("_"))
     name = next(names, f"_result{place}")
     said = "This result" if name.startswith("_") else f"{name!r}"
     if isinstance(root, torch.nn.Module):
@@ -161,7 +161,7 @@ def _find_fault(card: Card, is_called: bool) -> str:
     norm, is_number = card.gradient_norm, card.gradient is not None
     if card.gradient_shape is None:
         return "None" if is_called and card.kind == "leaf" else ""
-    if norm is None or 0 < norm < math.inf:
+    if norm is None or 0 < norm < math.inf or 0 in card.gradient_shape:
         return ""
     faults = ("nan", "0", "inf") if is_number else ("has NaN", "all zero", "has inf")
     return faults[0] if math.isnan(norm) else faults[1] if norm == 0 else faults[2]
@@ -234,7 +234,7 @@ class Figure:
 
     def __str__(self) -> str:
         rows = [_TITLES, *describe_graph(self.shown)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths = [min(60, max(map(len, column))) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return "\n".join([self.title, *lines, *self.notes])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -88,8 +87,7 @@ def test_modules_fold_and_say_what_is_wrong_inside() -> None:
     model[1][0].bias.grad = None
     figure = draw(loss)
     assert len(figure.shown.cards) < 12 < len(draw(loss, depth=None).shown.cards)
-    folded = card(figure.shown, "model.1")
-    assert (folded.kind, folded.alarm) == ("folded", "None in 1 of 6")
+    assert card(figure.shown, "model.1").alarm == "None in 1 of 6"
     assert read_page(figure).count("Inside of <code>") == 6
 
 
@@ -106,7 +104,7 @@ def test_of_a_long_chain_the_part_near_the_result_is_drawn(length: int) -> None:
 # -- What cannot be drawn ---------------------------------------------------------------------------------
 
 LEAF = torch.ones(2, requires_grad=True)
-REFUSED: dict[str, tuple[Any, ...]] = {
+REFUSED = {
     "nothing to draw": (),
     "a float, not a tensor": (3.0,),
     "Draw a tensor in it": ({"loss": LEAF},),
@@ -142,8 +140,7 @@ def test_the_page_is_whole_and_asks_no_site() -> None:
 
 def test_a_figure_can_be_saved(tmp_path: Path) -> None:
     x = torch.tensor(2.0, requires_grad=True)
-    y = (x.sin() * x).exp()
-    figure = draw(y)
+    figure = draw((x.sin() * x).exp())
     for end in ("svg", "html", "png", "dot"):
         figure.save(tmp_path / f"y.{end}")
     svg = tmp_path.joinpath("y.svg").read_text(encoding="utf-8")
