@@ -76,11 +76,7 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> tuple[list[Step], dict[int
     entering: dict[int, list[int]] = {card.key: [] for card in graph.cards}
     for number, edge in enumerate(graph.edges):
         entering[edge.head].append(number)
-    computed = [
-        card
-        for card in graph.cards
-        if card.kind in ("function", "folded") or (card.kind == "outside" and entering[card.key])
-    ]
+    computed = [card for card in graph.cards if card.kind in ("function", "folded")]
     there = tuple(card.key for card in graph.cards if card not in computed)
     play = [Step("leaves", there)] if there else []
     computed.sort(key=lambda card: card.forward_at)
@@ -98,7 +94,6 @@ def _play_all(graph: Graph, *, with_numbers: bool) -> tuple[list[Step], dict[int
             add_step("start", card.key, (), (), [card.key])
     # a leaf whose AccumulateGrad has a card of its own is not called itself
     not_called = {edge.tail for edge in graph.edges if at[edge.head].kind == "accumulate"}
-    not_called |= {card.key for card in graph.cards if card.kind == "outside" and not entering[card.key]}
     called = [card for card in graph.cards if card.kind != "constant" and card.key not in not_called]
     for card in sorted(called, key=lambda card: card.backward_at):
         if card.kind in ("leaf", "accumulate"):

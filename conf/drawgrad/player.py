@@ -82,12 +82,7 @@ def _list_facts(card: dict[str, Any]) -> list[list[str]]:
     >>> _list_facts({"name": "y", "kind": "function", "node": "SinBackward0", "sends": [["x", "grad * cos(x)"]]})
     [['', 'y'], ['node', 'SinBackward0'], ['sends to x', 'grad * cos(x)']]
     """
-    titles = {
-        "leaf": "a leaf",
-        "constant": "needs no gradient",
-        "folded": "folded",
-        "outside": "outside of this module",
-    }
+    titles = {"leaf": "a leaf", "constant": "needs no gradient", "folded": "folded"}
     facts = [
         [titles.get(card["kind"], ""), card["name"]],
         ["node", card.get("node", "")],
