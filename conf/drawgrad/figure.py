@@ -24,6 +24,7 @@ from .describe import describe_graph, format_bytes, format_number
 from .drawing import draw_graph, write_factor, write_lines
 from .model import READABLE, Card, Graph, fold_graph
 from .modules import find_modules, fold_modules, open_module
+from .nodes import measure_memory
 from .play import describe_play
 from .player import write_player
 from .read import GraphError, read_graph
@@ -52,9 +53,8 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
     notes = [*_note_limits(graph), *([] if graph.left_out else _note_missing(graph, namespace))]
     if saved:
         notes.append(_sum_saved(graph))
-    return Figure(
-        _choose_facts(graph, values, saved), ", ".join(one for one in named if one[0] != "_"), notes, depth, saved
-    )
+    name = ", ".join(one for one in named if not one.startswith("_"))
+    return Figure(_choose_facts(graph, values, saved), name, notes, depth, saved)
 
 
 def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
@@ -62,14 +62,13 @@ def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
 
     :raises GraphError: if it has no graph.
     """
-    names = (name for name, it in namespace.items() if it is root and not name.startswith("_"))
+    names = (name for name, it in namespace.items() if it is root is not None and not name.startswith("_"))
     name = next(names, f"_result{place}")
     said = "This result" if name.startswith("_") else f"{name!r}"
     if isinstance(root, torch.nn.Module):
         raise GraphError(f"{said} is a module, not a tensor. Draw what it computes, as draw(model(x).sum()).")
     if not isinstance(root, torch.Tensor):
-        is_container = isinstance(root, (dict, list, tuple))
-        advice = "a tensor in it" if is_container else "a tensor that PyTorch computed, such as a loss"
+        advice = "a tensor in it" if isinstance(root, (dict, list, tuple)) else "a result, such as the loss"
         raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw {advice}.")
     if not root.requires_grad:
         raise GraphError(
@@ -111,13 +110,13 @@ def _note_limits(graph: Graph) -> Iterator[str]:
 
 def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
     """Parameters that get no gradient because the graph does not lead to them, though it leads to others of their module."""
-    known = {address for card in graph.cards if card.kind == "leaf" for address, _ in card.kept}
+    known = {memory for card in graph.cards if card.kind == "leaf" for memory in card.kept}
     missing: dict[int, str] = {}
     for name, module in namespace.items():
         if isinstance(module, torch.nn.Module) and not name.startswith("_"):
             parameters = {f"{name}.{path}": one for path, one in module.named_parameters()}
             own = {path: one for path, one in parameters.items() if one.requires_grad and one.numel()}
-            absent = {path: one for path, one in own.items() if one.untyped_storage().data_ptr() not in known}
+            absent = {path: one for path, one in own.items() if not known.intersection(measure_memory(one))}
             if len(absent) < len(own):
                 missing = {id(one): path for path, one in absent.items()} | missing
     if missing:
@@ -162,7 +161,7 @@ def _find_fault(card: Card, is_called: bool) -> str:
     norm, is_number = card.gradient_norm, card.gradient is not None
     if card.gradient_shape is None:
         return "None" if is_called and card.kind == "leaf" else ""
-    if norm is None or 0 < norm < math.inf:
+    if norm is None or 0 < norm < math.inf or 0 in card.gradient_shape:
         return ""
     faults = ("nan", "0", "inf") if is_number else ("has NaN", "all zero", "has inf")
     return faults[0] if math.isnan(norm) else faults[1] if norm == 0 else faults[2]
@@ -184,9 +183,7 @@ class Scale:
     """Five tints for the norms of gradients, in equal steps of the logarithm, each a factor of 3 at least."""
 
     def __init__(self, graph: Graph) -> None:
-        norms = [
-            card.gradient_norm for card in graph.cards if card.gradient_norm and math.isfinite(card.gradient_norm)
-        ]
+        norms = [one.gradient_norm for one in graph.cards if one.gradient_norm and math.isfinite(one.gradient_norm)]
         self.least, self.most = min(norms, default=1.0), max(norms, default=1.0)
         self.step = max(math.log(3), math.log(self.most / self.least) / 4)
         # where leaves can be changed, tints would be those of other numbers
@@ -229,17 +226,15 @@ class Figure:
         self.shown = self._mark_cards(graph if graph.left_out else fold_graph(shown))
         if left := self.shown.left_out:
             more = "or more " if graph.left_out else ""
-            self.notes = [
-                f"This graph is too large to draw: {left:,} {more}nodes far from the result are left out.",
-                *notes,
-            ]
+            said = f"This graph is too large to draw: {left:,} {more}nodes far from the result are left out."
+            self.notes = [said, *notes]
 
     def __repr__(self) -> str:
         return f"<{self.title}: {len(self.shown.cards)} cards>"
 
     def __str__(self) -> str:
         rows = [_TITLES, *describe_graph(self.shown)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths = [min(60, max(map(len, column))) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return "\n".join([self.title, *lines, *self.notes])
 
@@ -267,7 +262,7 @@ class Figure:
 
     @cached_property
     def svg(self) -> str:
-        """The drawing as an element ``<svg>``, for a page that has the rules of ``web/graph.css`` and ``web/marks.css``."""
+        """The drawing as an element ``<svg>``, for a page that has the rules of ``web/graph.css`` and ``frame/marks.css``."""
         return draw_graph(self.shown, label=self.title, show_saved=self.saved)
 
     def _mark_cards(self, graph: Graph, around: str = "") -> Graph:
@@ -291,12 +286,8 @@ class Figure:
     def _write_page(self) -> str:
         """The figure as a whole page, with its style sheets and scripts."""
         sheets = ("graph.css", "marks.css", "graph_player.css", "graph_live.css", "figure.css")
-        scripts = [
-            "figure.js",
-            "upright.js",
-            "graph_player.js",
-            *(["graph_live.js.jinja"] if self.shown.program else []),
-        ]
+        live = ["graph_live.js.jinja"] if self.shown.program else []
+        scripts = _read_files("figure.js", "upright.js", "graph_player.js", *live)
         legend = [self.scale.write_legend()] if self.scale.is_shown else []
         nodes = sum(card.kind == "function" for card in self.graph.cards)
         count = "" if self.graph.left_out else f": {nodes:,} node{'s' * (nodes != 1)}"
@@ -311,7 +302,7 @@ class Figure:
             notes="".join(f"<p{' class=graph-alarm' * note.startswith('✗')}>{note}</p>" for note in notes),
             insides=self._list_insides(self.shown),
             table=f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>",
-            scripts=_read_files(*scripts).replace("{{ graph_rules }}", write_javascript()),
+            scripts=scripts.replace("{{ graph_rules }}", write_javascript()),
         )
 
     def _write_svg(self) -> str:

@@ -58,7 +58,7 @@ class Card:
     tint: int = 0
     #: What is wrong with its ``.grad``: ``None``, ``all zero``.
     alarm: str = ""
-    #: The memory of what the node saved, or of a leaf: where it begins, and its bytes.
+    #: The memory of what the node saved, or of a leaf: what tells it from other, and its bytes.
     kept: tuple[tuple[int, int], ...] = ()
     #: The number that autograd gave the node: the line of the script that recorded it can be told from it.
     recorded_as: int | None = None

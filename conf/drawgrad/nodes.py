@@ -148,10 +148,10 @@ def measure_saved(node: Any) -> tuple[tuple[int, int], ...]:
 
 
 def measure_memory(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
-    """Where the memory of ``tensor`` begins, and its bytes; empty where it has none of its own, as a sparse one."""
+    """What tells the memory of ``tensor`` from other, and its bytes; empty where it has none of its own, as a sparse one."""
     try:
         storage = tensor.untyped_storage()
-        return ((storage.data_ptr(), storage.nbytes()),)
+        return ((storage._cdata, storage.nbytes()),)
     except RuntimeError:
         return ()
 
