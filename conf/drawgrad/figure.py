@@ -325,6 +325,7 @@ class Figure:
             fill = f"--g-tint-{card.tint}" if card.tint else f"--g{kind or '-card'}"
             line = "--g-alarm" if card.alarm else f"--g{kind}-line"
             look = f'fillcolor="{colors[fill]}" color="{colors[line]}"{" penwidth=2" if card.alarm else ""}'
+            look += ' style="rounded,filled,dashed"' if card.kind in ("folded", "constant", "accumulate") else ""
             rows = write_lines(card, show_saved=self.saved, is_live=False)
             colored = (" ".join(_color_text(role, text, colors, card.tint) for role, text in row) for row in rows)
             said = "".join(f'{row}<br align="left"/>' for row in colored)

@@ -175,7 +175,9 @@ def _contract(graph: Graph, folded: Modules) -> Graph:
     edges = tuple(_join_cards(graph.edges, stands_for))
     leaving = _group_pairs((edge.tail, edge.head) for edge in edges)
     # a box has the place of its last function; leaves and constants go just before what they feed
-    place: dict[int, tuple[float, int]] = {stands_for.get(key, key): (at, 0) for at, key in _number_functions(graph)}
+    place: dict[int, tuple[float, int]] = {
+        stands_for.get(key, key): (last, 0) for last, key in _number_functions(graph)
+    }
     for card in reversed(graph.cards):
         heads = [place[head] for head in leaving.get(card.key, []) if head in place]
         number, rank = min(heads, default=(math.inf, 0))
