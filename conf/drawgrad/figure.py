@@ -151,8 +151,9 @@ def _choose_facts(graph: Graph, values: bool, saved: bool) -> Graph:
         edges = tuple(replace(edge, derivative=None) for edge in graph.edges)
         graph = replace(graph, edges=edges, program=None)
     cards = [replace(card, **dropped) for card in graph.cards]
-    # before the first backward pass no leaf has a gradient, and nothing is wrong
-    is_called = any(card.gradient_shape is not None for card in cards if card.kind == "leaf")
+    # before this graph's backward pass nothing is wrong, also where leaves have gradients from another: as in a GAN's second half
+    kept = {text for card in graph.cards for text in card.saved}
+    is_called = ("freed" in kept or not kept) and any(card.gradient_shape is not None for card in cards)
     return replace(graph, cards=tuple(replace(card, alarm=_find_fault(card, is_called)) for card in cards))
 
 
@@ -239,7 +240,7 @@ class Figure:
         return "\n".join([self.title, *lines, *self.notes])
 
     def _repr_html_(self) -> str:
-        page, frame = self._write_page(), "width: 100%; border: 0; color-scheme: light dark"
+        page, frame = self._write_page(), "width: 100%; border: 0"
         high = re.search(r' height="(\d+)"', self.svg)
         style = f"{frame}; height: {int(high[1]) + 190 + 24 * len(self.notes)}px"  # until its script has measured it
         return f'<iframe title="{escape(self.title)}" style="{style}" srcdoc="{escape(page)}"></iframe>'
