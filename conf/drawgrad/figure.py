@@ -151,7 +151,7 @@ def _choose_facts(graph: Graph, values: bool, saved: bool) -> Graph:
         edges = tuple(replace(edge, derivative=None) for edge in graph.edges)
         graph = replace(graph, edges=edges, program=None)
     cards = [replace(card, **dropped) for card in graph.cards]
-    # before this graph's backward pass nothing is wrong, also where leaves have gradients from another: as in a GAN's second half
+    # before this graph's backward pass nothing is wrong, also where leaves have gradients from another, as in a GAN
     kept = {text for card in graph.cards for text in card.saved}
     is_called = ("freed" in kept or not kept) and any(card.gradient_shape is not None for card in cards)
     return replace(graph, cards=tuple(replace(card, alarm=_find_fault(card, is_called)) for card in cards))

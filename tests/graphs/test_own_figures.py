@@ -63,8 +63,7 @@ def test_parameters_that_the_graph_does_not_lead_to_are_named() -> None:
 
 
 def test_what_is_saved_is_said_in_bytes_and_shared_memory_is_counted_once() -> None:
-    x = torch.ones(3, 4, requires_grad=True)
-    z = ((y := x.exp()) * y).sum()
+    z = ((y := torch.ones(3, 4, requires_grad=True).exp()) * y).sum()
     assert card(draw(z, saved=True).shown, "y").saved == ("result (3×4), 48 B",)
     assert draw(z, saved=True).notes == [
         "The nodes keep 48 B for backward; memory that several keep is counted once."
