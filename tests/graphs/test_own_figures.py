@@ -50,7 +50,7 @@ def test_gradients_are_measured_and_tinted_and_bad_ones_are_marked() -> None:
     assert card(graph, "net.0.weight").gradient_norm == pytest.approx(float(net[0].weight.grad.norm()))
     assert 0 < card(graph, "net.0.weight").tint < card(graph, "net.2.bias").tint == 5
     assert [card(graph, f"net.{name}").alarm for name in ("0.bias", "2.weight")] == ["None", "has NaN"]
-    assert "✗ grad None" in draw(loss).svg
+    assert "✗ grad None" in draw(loss).drawn_svg
     net.zero_grad(set_to_none=False)
     assert card(draw(loss).shown, "net.2.bias").alarm == "all zero"
 
