@@ -102,8 +102,7 @@ def _guess_cause(root: torch.Tensor, namespace: Mapping[str, Any]) -> str:
 def _note_limits(graph: Graph) -> Iterator[str]:
     """What cannot be seen in ``graph``, and what to do about it."""
     if any(card.operation == "CompiledFunctionBackward" for card in graph.cards):
-        what = "torch.compile made one node, CompiledFunctionBackward, of many operations."
-        yield f"{what} To see them, draw the model as it was before torch.compile."
+        yield "torch.compile made one node of many operations. To see them, draw the model as it was before."
     if any(card.saved == ("freed",) for card in graph.cards):
         yield "backward() has freed what the nodes saved: draw before backward() to see it, and all local derivatives."
 
@@ -151,8 +150,9 @@ def _choose_facts(graph: Graph, values: bool, saved: bool) -> Graph:
         edges = tuple(replace(edge, derivative=None) for edge in graph.edges)
         graph = replace(graph, edges=edges, program=None)
     cards = [replace(card, **dropped) for card in graph.cards]
-    # before the first backward pass no leaf has a gradient, and nothing is wrong
-    is_called = any(card.gradient_shape is not None for card in cards if card.kind == "leaf")
+    # before this graph's backward pass nothing is wrong, also where leaves have gradients from another, as in a GAN
+    kept = {text for card in graph.cards for text in card.saved}
+    is_called = ("freed" in kept or not kept) and any(card.gradient_shape is not None for card in cards)
     return replace(graph, cards=tuple(replace(card, alarm=_find_fault(card, is_called)) for card in cards))
 
 
@@ -239,8 +239,8 @@ class Figure:
         return "\n".join([self.title, *lines, *self.notes])
 
     def _repr_html_(self) -> str:
-        page, frame = self._write_page(), "width: 100%; border: 0; color-scheme: light dark"
-        high = re.search(r' height="(\d+)"', self.svg)
+        page, frame = self._write_page(), "width: 100%; border: 0"
+        high = re.search(r' height="(\d+)"', self.drawn_svg)
         style = f"{frame}; height: {int(high[1]) + 190 + 24 * len(self.notes)}px"  # until its script has measured it
         return f'<iframe title="{escape(self.title)}" style="{style}" srcdoc="{escape(page)}"></iframe>'
 
@@ -261,7 +261,7 @@ class Figure:
             raise ValueError(f"a figure is saved as .svg, .png, .html or .dot, not as {suffix!r}")
 
     @cached_property
-    def svg(self) -> str:
+    def drawn_svg(self) -> str:
         """The drawing as an element ``<svg>``, for a page that has the rules of ``web/graph.css`` and ``frame/marks.css``."""
         return draw_graph(self.shown, label=self.title, show_saved=self.saved)
 
@@ -297,7 +297,7 @@ class Figure:
         return Template(_read_files("page.html")).substitute(
             title=escape(self.title),
             styles=_read_files(*sheets),
-            svg=self.svg,
+            svg=self.drawn_svg,
             player=write_player("graph", describe_play(self.shown, {})),
             notes="".join(f"<p{' class=graph-alarm' * note.startswith('✗')}>{note}</p>" for note in notes),
             insides=self._list_insides(self.shown),
@@ -308,7 +308,7 @@ class Figure:
     def _write_svg(self) -> str:
         """The drawing with the colors of a light page in it, as programs want it that know no variables."""
         colors, rules = _read_colors()
-        drawing = re.sub(r' (data-upright|style)="[^"]*"', "", self.svg)
+        drawing = re.sub(r' (data-upright|style)="[^"]*"', "", self.drawn_svg)
         begin, _, rest = drawing.partition(">")
         paper = f'<rect x="-2" y="-2" width="100%" height="100%" fill="{colors["--g-card"]}"/>'
         return f"{begin}><style>{rules}</style>{paper}{rest}"
@@ -317,7 +317,7 @@ class Figure:
         """The text for Graphviz, with names, values and colors."""
         colors, _rules = _read_colors()
         font = 'fontname="DejaVu Sans Mono,Menlo,Consolas,monospace"'
-        lines = ["digraph {", f"rankdir={'TB' if 'graph-upright' in self.svg else 'LR'}"]
+        lines = ["digraph {", f"rankdir={'TB' if 'graph-upright' in self.drawn_svg else 'LR'}"]
         lines.append(f'node [shape=box style="rounded,filled" {font} fontsize=12]')
         lines.append(f'edge [{font} fontsize=11 color="{colors["--g-line"]}" fontcolor="{colors["--g-warm"]}"]')
         for card in self.shown.cards:
@@ -347,8 +347,7 @@ def _read_path(card: Card, around: str) -> str:
 
 
 def _read_files(*names: str) -> str:
-    found = (next(_HERE.glob(f"*/{name}")) for name in names)
-    return "".join(path.read_text(encoding="utf-8") for path in found)
+    return "".join(next(_HERE.glob(f"*/{name}")).read_text(encoding="utf-8") for name in names)
 
 
 def _read_colors() -> tuple[dict[str, str], str]:

@@ -237,8 +237,8 @@ def _shorten_numbers(tensor: torch.Tensor) -> tuple[float, ...]:
     (0.1, 2.0)
     """
 
-    def shorten(number: float) -> float:
+    def shorten_number(number: float) -> float:
         tries = (float(f"{number:.{digits}g}") for digits in range(1, 10))
         return next((short for short in tries if torch.tensor(short, dtype=tensor.dtype) == number), number)
 
-    return tuple(map(shorten, tensor.tolist()))
+    return tuple(map(shorten_number, tensor.tolist()))

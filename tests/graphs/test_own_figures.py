@@ -40,7 +40,8 @@ def test_names_are_those_of_the_caller_wherever_it_stands() -> None:
 def test_gradients_are_measured_and_tinted_and_bad_ones_are_marked() -> None:
     net = make_net()
     loss = net(torch.ones(2, 3)).sum()
-    assert not any(card.alarm or card.tint for card in draw(loss).shown.cards), "nothing is wrong before backward"
+    net[0].bias.grad = torch.ones(4)
+    assert not any(card.alarm for card in draw(loss).shown.cards), "nothing is wrong before its own backward pass"
     loss.backward()
     net[0].weight.grad *= 1e-4
     net[0].bias.grad = None
@@ -49,7 +50,7 @@ def test_gradients_are_measured_and_tinted_and_bad_ones_are_marked() -> None:
     assert card(graph, "net.0.weight").gradient_norm == pytest.approx(float(net[0].weight.grad.norm()))
     assert 0 < card(graph, "net.0.weight").tint < card(graph, "net.2.bias").tint == 5
     assert [card(graph, f"net.{name}").alarm for name in ("0.bias", "2.weight")] == ["None", "has NaN"]
-    assert "✗ grad None" in draw(loss).svg
+    assert "✗ grad None" in draw(loss).drawn_svg
     net.zero_grad(set_to_none=False)
     assert card(draw(loss).shown, "net.2.bias").alarm == "all zero"
 
@@ -62,8 +63,7 @@ def test_parameters_that_the_graph_does_not_lead_to_are_named() -> None:
 
 
 def test_what_is_saved_is_said_in_bytes_and_shared_memory_is_counted_once() -> None:
-    x = torch.ones(3, 4, requires_grad=True)
-    z = ((y := x.exp()) * y).sum()
+    z = ((y := torch.ones(3, 4, requires_grad=True).exp()) * y).sum()
     assert card(draw(z, saved=True).shown, "y").saved == ("result (3×4), 48 B",)
     assert draw(z, saved=True).notes == [
         "The nodes keep 48 B for backward; memory that several keep is counted once."
