@@ -139,7 +139,7 @@ class Writer:
             sign = choose.choice(["<", "<=", ">", ">=", "==", "!="])
             return f"where({one()} {sign} {other}, {one()}, {self.write_number() if choose.random() < 0.3 else one()})"
         if kind == 7:
-            return choose.choice([f"-{one()}", f"clamp({one()}, -1, 2)", f"clamp({one()}, max=1)", f"({one()}).detach()"])
+            return choose.choice([f"-{one()}", f"clamp({one()}, -1, 2)", f"clamp({one()}, 0.5)", f"({one()}).detach()"])
         name = choose.choice("abs exp log sin cos tanh sigmoid relu sqrt".split(" "))
         return f"{name}({one()})" if choose.random() < 0.7 else f"({one()}).{name}()"
 
