@@ -61,8 +61,14 @@ RULES: dict[str, tuple[str, ...]] = {
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
     "DivBackward0": ("grad / b", "-grad * (a / b / b)"),
-    "MaximumBackward0": ("0 if a < b else grad / 2 if a == b else grad", "0 if a > b else grad / 2 if a == b else grad"),
-    "MinimumBackward0": ("0 if a > b else grad / 2 if a == b else grad", "0 if a < b else grad / 2 if a == b else grad"),
+    "MaximumBackward0": (
+        "0 if a < b else grad / 2 if a == b else grad",
+        "0 if a > b else grad / 2 if a == b else grad",
+    ),
+    "MinimumBackward0": (
+        "0 if a > b else grad / 2 if a == b else grad",
+        "0 if a < b else grad / 2 if a == b else grad",
+    ),
     "PowBackward0": ("0 if n == 0 else grad * (n * power_of(a, n - 1))",),
     "PowBackward1": (
         "0 if b == 0 else grad * (b * power(a, b - 1))",

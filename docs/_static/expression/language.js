@@ -36,7 +36,8 @@
   const give = (value, operation = "constant") => ({ operation, value, inputs: [], condition: [], numbers: [], from: [], names: [] });
   const record = (made, operation, inputs, numbers = [], condition = []) => {
     const all = [...inputs, ...condition], given = all.map(one => ["constant", 1, [], [], [one.value]]);
-    const [value] = compute({ nodes: { ...given, [all.length]: [shorten(operation), 1, [...all.keys()], [[0]], numbers] }, start: {}, backward: [] }, {}).values[all.length];
+    const nodes = { ...given, [all.length]: [shorten(operation), 1, [...all.keys()], [[0]], numbers] };
+    const [value] = compute({ nodes, start: {}, backward: [] }, {}).values[all.length];
     const grad = operation.includes("Backward") && inputs.some(one => one.grad);
     const from = [...new Set(all.flatMap(one => one.from))], tensor = { ...give(Number(value), operation), inputs, condition, numbers, grad, from };
     return made[made.push({ ...tensor, number: made.length }) - 1];
@@ -46,7 +47,7 @@
   // -- Reading ----------------------------------------------------------------------------------------------------
   const TOKEN = new RegExp(String.raw`(?<space>\s+|#.*)|(?<number>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)|(?<name>[a-zα-ω][\wα-ω]*)`
     + String.raw`|(?<sign>\*\*|[<>=!]=|[-+*/()<>=,.−×·])|(?<other>.)`, "giu");
-  const TYPED = { __proto__: null, "−": "-", "×": "*", "·": "*" }, SPECIAL = { __proto__: null, inf: Infinity, infinity: Infinity, nan: NaN }; // as figures have them
+  const TYPED = { __proto__: null, "−": "-", "×": "*", "·": "*" }, SPECIAL = { __proto__: null, inf: Infinity, infinity: Infinity, nan: NaN };
   const RESERVED = ("and as assert async await break class continue def del elif else except finally for from global if import in "
     + "is lambda nonlocal not or pass print raise return torch try while with yield None True False inf nan").split(" ");
   const readTokens = (line, start) => [...line.matchAll(TOKEN)].map(({ 0: text, index, groups }) => {
@@ -55,8 +56,7 @@
   }).filter(({ kind, text, ...place }) => kind !== "other" ? kind !== "space"
     : fail(text === "^" ? "Write ** for a power." : `“${text}” has no meaning in an expression.`, place));
   const span = ({ from }, { to }) => ({ from, to });
-  // What was read is {text: as Python has it, of: the tensor or the number, from, to}.
-  // Of numbers none is an integer that is too large for PyTorch, or loses the sign of its zero.
+  // What is read: {text, as Python has it: no integer too large for PyTorch, −0 as a float; of: the tensor or number; from, to}.
   const isPlain = value => Number.isFinite(value) && !Object.is(value, -0) && Math.abs(value) <= 2 ** 53;
   const giveNumber = (value, text, place) => ({ ...place, of: give(value), isNumber: true,
     text: isPlain(value) || !Number.isFinite(value) ? text : value ? value.toExponential() : "-0.0" });
@@ -122,9 +122,9 @@
       if (!is("(")) fail(`After “${name.text}” its arguments come in parentheses.`, name);
       const open = take(), given = self ? [self] : [];
       for (let more = !is(")"); more; more = is(",") && take()) given.push(readSides(0));
-      const place = span(self ?? name, close(open)), { of, texts: [first, ...rest] } = call(name.text, given, place);
-      const isMethod = self || name.text === "detach", texts = isMethod ? rest : [first, ...rest];
-      return make(place, `${isMethod ? first : "torch"}.${name.text}(${texts.join(", ")})`, of, name);
+      const place = span(self ?? name, close(open)), { of, texts } = call(name.text, given, place);
+      const [before, ...inside] = self ? texts : ["torch", ...texts];
+      return make(place, `${before}.${name.text}(${inside.join(", ")})`, of, name);
     };
     const call = (name, given, place) => {
       const [least, most] = COUNTS[name] ?? [1, 1], wanted = least === most ? least : `${least} or ${most}`;
@@ -143,10 +143,10 @@
   };
   const readProgram = text => {
     const known = new Map(), made = [], leaves = [], program = ["import torch", ""], all = { from: 0, to: text.length };
-    let start = 0, root, rootName;
-    const lines = text.split("\n").map(line => readTokens(line, (start += line.length + 1) - line.length - 1)).filter(line => line.length);
+    const lines = [...text.matchAll(/.+/g)].map(({ 0: line, index }) => readTokens(line, index)).filter(line => line.length);
     const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text));
     if (!lines.length) fail("Write a line such as x = 2.", all);
+    let root, rootName;
     for (const line of lines) {
       const [first, sign] = line, isNamed = sign?.text === "=", name = first.text;
       if (isNamed && first.kind !== "name") fail("Only a name can get a value.", first);
@@ -308,9 +308,8 @@
 
   // -- An exercise ------------------------------------------------------------------------------------------------
   const makeExercise = seed => {
-    let state = Math.abs(Math.trunc(seed)) % 2147483646 + 1; // of Lehmer’s generator
+    let state = (Math.abs(Math.trunc(seed)) % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
     const draw = () => (state = state * 48271 % 2147483647) / 2147483647, pick = list => list[Math.floor(draw() * list.length)];
-    draw(); // the first numbers of neighbors are alike
     for (;;) {
       const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), lines = names.map(name => `${name} = ${pick([-3, -2, -1, 2, 3, 4])}`);
       for (const name of ["a", "b", "c", "d", "w"].slice(-3 - Math.floor(3 * draw()))) {
@@ -323,7 +322,8 @@
       if (!graph || graph.cards.length !== lines.length) continue;
       const { gradients, values } = compute(said.live, {}), numbers = [...Object.values(gradients), ...Object.values(values)].flat();
       const isShared = graph.cards.some(({ key }) => graph.edges.filter(({ tail }) => tail === key).length > 1);
-      if (isShared && numbers.every(x => Number.isInteger(x) && x && Math.abs(x) < 1000)) return { text, questions: graph.cards.filter(card => !card.is_root).map(({ key }) => key) };
+      const questions = graph.cards.filter(card => !card.is_root).map(({ key }) => key);
+      if (isShared && numbers.every(x => Number.isInteger(x) && x && Math.abs(x) < 1000)) return { text, questions };
     }
   };
   globalThis.expressions = { build, FUNCTIONS, makeExercise };
