@@ -113,7 +113,7 @@ _OPERATORS |= _COMPARISONS
 def write_javascript() -> str:
     """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
 
-    >>> write_javascript().splitlines()[9]
+    >>> write_javascript().splitlines()[11]
     'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
     """
     lines = []
