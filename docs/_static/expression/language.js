@@ -305,13 +305,13 @@
       return { error: { message: error.message, from: error.from, to: error.to } };
     }
   };
-
   // -- An exercise ------------------------------------------------------------------------------------------------
   const makeExercise = seed => {
-    let state = (Math.abs(Math.trunc(seed)) % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
+    let state = (seed % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
     const draw = () => (state = state * 48271 % 2147483647) / 2147483647, pick = list => list[Math.floor(draw() * list.length)];
     for (;;) {
-      const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), lines = names.map(name => `${name} = ${pick([-3, -2, -1, 2, 3, 4])}`);
+      const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), left = [-3, -2, -1, 2, 3, 4];
+      const lines = names.map(name => `${name} = ${left.splice(left.indexOf(pick(left)), 1)}`);
       for (const name of ["a", "b", "c", "d", "w"].slice(-3 - Math.floor(3 * draw()))) {
         const one = pick(names.slice(-3)), other = pick(names.filter(name => name !== one));
         const form = pick(["A * B", "A * B", "A + B", "A - B", "A**2", "relu(A)", "max(A, B)"]);
@@ -320,10 +320,10 @@
       }
       const text = lines.join("\n"), { graph, said } = build(text);
       if (!graph || graph.cards.length !== lines.length) continue;
-      const { gradients, values } = compute(said.live, {}), numbers = [...Object.values(gradients), ...Object.values(values)].flat();
-      const isShared = graph.cards.some(({ key }) => graph.edges.filter(({ tail }) => tail === key).length > 1);
-      const questions = graph.cards.filter(card => !card.is_root).map(({ key }) => key);
-      if (isShared && numbers.every(x => Number.isInteger(x) && x && Math.abs(x) < 1000)) return { text, questions };
+      const { gradients, values } = compute(said.live, {}), numbers = [gradients, values].flatMap(Object.values).flat();
+      const tails = graph.edges.map(({ tail }) => tail), questions = graph.cards.filter(card => !card.is_root).map(({ key }) => key);
+      const isShort = numbers.every(x => Number.isInteger(x) && x && Math.abs(x) < 1000);
+      if (isShort && new Set(tails).size < tails.length) return { text, questions };
     }
   };
   globalThis.expressions = { build, FUNCTIONS, makeExercise };
