@@ -307,7 +307,7 @@
   };
   // -- An exercise ------------------------------------------------------------------------------------------------
   const makeExercise = seed => {
-    let state = (seed % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
+    let state = (Math.abs(seed) % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
     const draw = () => (state = state * 48271 % 2147483647) / 2147483647, pick = list => list[Math.floor(draw() * list.length)];
     for (;;) {
       const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), left = [-3, -2, -1, 2, 3, 4];
