@@ -56,13 +56,14 @@ RULES: dict[str, tuple[str, ...]] = {
 
 # -- As JavaScript -------------------------------------------------------------------------------
 
+_TO_LARGER = ("0 if a < b else grad / 2 if a == b else grad", "0 if a > b else grad / 2 if a == b else grad")
 #: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0,
 #: and in which order it computes: of ``x / x`` nothing remains.
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
     "DivBackward0": ("grad / b", "-grad * (a / b / b)"),
-    "MaximumBackward0": ("0 if a < b else grad / 2 if a == b else grad", "0 if a > b else grad / 2 if a == b else grad"),
-    "MinimumBackward0": ("0 if a > b else grad / 2 if a == b else grad", "0 if a < b else grad / 2 if a == b else grad"),
+    "MaximumBackward0": _TO_LARGER,
+    "MinimumBackward0": _TO_LARGER[::-1],
     "PowBackward0": ("0 if n == 0 else grad * (n * power_of(a, n - 1))",),
     "PowBackward1": (
         "0 if b == 0 else grad * (b * power(a, b - 1))",
@@ -107,7 +108,7 @@ _OPERATORS |= _COMPARISONS
 def write_javascript() -> str:
     """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
 
-    >>> write_javascript().splitlines()[9]
+    >>> write_javascript().splitlines()[11]
     'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
     """
     lines = []

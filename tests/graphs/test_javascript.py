@@ -16,9 +16,7 @@ from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]
 #: PyTorch's own operations: not the formulas.
-_SAME_NAME = (
-    "Abs Add Cos Div Exp Log Maximum Minimum Mul Neg Reciprocal Relu Sigmoid Sin Sqrt Sub Tanh"
-)
+_SAME_NAME = "Abs Add Cos Div Exp Log Maximum Minimum Mul Neg Reciprocal Relu Sigmoid Sin Sqrt Sub Tanh"
 TORCH = {f"{name}Backward0": getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")} | {
     "ClampBackward1": lambda a, n, m: a.clamp(n, m),
     "MulBackward1": lambda a, n: torch.ops.aten.mul.Scalar(a, n),

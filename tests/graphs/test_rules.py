@@ -13,7 +13,10 @@ from drawgrad.play import name_rules
 from drawgrad.rules import RULES
 
 NAMES = vars(torch) | {"n": 3}
-CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}, "WhereBackward0": {"condition": torch.tensor([True, False, True])}}
+CALLED_WITH = {
+    "ClampBackward1": {"n": -0.5, "m": 0.5},
+    "WhereBackward0": {"condition": torch.tensor([True, False, True])},
+}
 CALLED_WITH["PowBackward2"] = {"log": math.log}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},

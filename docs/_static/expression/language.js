@@ -1,8 +1,7 @@
 // The language of the page "Type an expression": lines of text become the graph that PyTorch makes of them, all that a figure
 // says of it, and the same program in PyTorch. Every number comes from graph_live.js. Tested against PyTorch (tests/expression).
 (() => {
-  const { compute, filler } = globalThis.graphLive;
-  const MOST = 40; // operations: no figure has room for more
+  const { compute, filler } = globalThis.graphLive, MOST = 40; // operations: no figure has room for more
   const FUNCTIONS = [
     ["abs(x)", "x without its sign"], ["clamp(x, -1, 1)", "x, but no less than −1 and no more than 1"], ["cos(x)", "the cosine"],
     ["x.detach()", "the value of x as a constant: no gradient goes back"], ["exp(x)", "e to the power of x"],
@@ -13,15 +12,13 @@
   const NAMES = FUNCTIONS.map(one => one.name), COUNTS = { clamp: [2, 3], max: [2, 2], min: [2, 2], where: [3, 3] };
   // What backward of a node sends to its inputs, as conf/drawgrad/rules.py writes it.
   const RULES = Object.fromEntries(`
-    AbsBackward0: grad * sign(a)           | AddBackward0: grad; grad              | ClampBackward1: grad * (a >= n) * (a <= m)
-    CosBackward0: -grad * sin(a)           | DivBackward0: grad / b; -grad * a / b**2 | ExpBackward0: grad * y
-    LogBackward0: grad / a                 | MulBackward0: grad * b; grad * a      | NegBackward0: -grad
-    MaximumBackward0: grad * ((a > b) + (a == b) / 2); grad * ((a < b) + (a == b) / 2)
-    MinimumBackward0: grad * ((a < b) + (a == b) / 2); grad * ((a > b) + (a == b) / 2)
-    PowBackward0: grad * n * a**(n - 1)    | PowBackward1: grad * b * a**(b - 1); grad * y * log(a) | PowBackward2: grad * y * log(n)
-    ReciprocalBackward0: -grad * y**2      | ReluBackward0: grad * (a > 0)         | RsubBackward1: -grad
-    SigmoidBackward0: grad * y * (1 - y)   | SinBackward0: grad * cos(a)           | SqrtBackward0: grad / (2 * y)
-    SubBackward0: grad; -grad              | TanhBackward0: grad * (1 - y**2)
+    AbsBackward0: grad * sign(a) | AddBackward0: grad; grad | ClampBackward1: grad * (a >= n) * (a <= m) | CosBackward0: -grad * sin(a)
+    DivBackward0: grad / b; -grad * a / b**2 | ExpBackward0: grad * y | LogBackward0: grad / a | MulBackward0: grad * b; grad * a
+    MaximumBackward0: grad * ((a > b) + (a == b) / 2); grad * ((a < b) + (a == b) / 2) | NegBackward0: -grad
+    MinimumBackward0: grad * ((a < b) + (a == b) / 2); grad * ((a > b) + (a == b) / 2) | PowBackward0: grad * n * a**(n - 1)
+    PowBackward1: grad * b * a**(b - 1); grad * y * log(a) | PowBackward2: grad * y * log(n) | ReciprocalBackward0: -grad * y**2
+    ReluBackward0: grad * (a > 0) | RsubBackward1: -grad | SigmoidBackward0: grad * y * (1 - y) | SinBackward0: grad * cos(a)
+    SqrtBackward0: grad / (2 * y) | SubBackward0: grad; -grad | TanhBackward0: grad * (1 - y**2)
     WhereBackward0: where(condition, grad, 0); where(condition, 0, grad)
   `.trim().split(/\s*[|\n]\s*/).map(line => line.split(": ")).map(([node, rules]) => [node, rules.split("; ")]));
 
@@ -30,29 +27,27 @@
   const countChanges = (a, b) => [...a].reduce((row, one) => row.reduce((next, up, at) => // letters to change, to add, to leave out
     [...next, at ? Math.min(up + 1, next[at - 1] + 1, row[at - 1] + (b[at - 1] !== one)) : up + 1], []), [...Array(b.length + 1).keys()]).at(-1);
   const suggest = (word, known) => {
-    const [best] = known.map(one => [countChanges(word, one), one]).sort(([a], [b]) => a - b);
-    return best?.[0] <= Math.max(1, word.length / 2) ? ` Did you mean “${best[1]}”?` : "";
+    const [best] = known.toSorted((one, other) => countChanges(word, one) - countChanges(word, other));
+    return best && countChanges(word, best) <= Math.max(1, word.length / 2) ? ` Did you mean “${best}”?` : "";
   };
 
   // -- Tensors: each is computed when its operation is read, in Python’s order --------------------------------------
   // `inputs` are those of PyTorch’s node; `condition` is where’s; `from`: the leaves that it depends on.
   const give = (value, operation = "constant") => ({ operation, value, inputs: [], condition: [], numbers: [], from: [], names: [] });
   const record = (made, operation, inputs, numbers = [], condition = []) => {
-    const all = [...inputs, ...condition], nodes = all.map(one => ["constant", 1, [], [], [one.value]]);
-    nodes.push([shorten(operation), 1, [...all.keys()], [[0]], numbers]);
-    const [value] = compute({ nodes: { ...nodes }, start: {}, backward: [] }, {}).values[all.length];
+    const all = [...inputs, ...condition], given = all.map(one => ["constant", 1, [], [], [one.value]]);
+    const nodes = { ...given, [all.length]: [shorten(operation), 1, [...all.keys()], [[0]], numbers] };
+    const [value] = compute({ nodes, start: {}, backward: [] }, {}).values[all.length];
     const grad = operation.includes("Backward") && inputs.some(one => one.grad);
-    const tensor = { ...give(Number(value), operation), inputs, condition, numbers, grad, from: [...new Set(all.flatMap(one => one.from))] };
-    tensor.number = made.push(tensor);
-    return tensor;
+    const from = [...new Set(all.flatMap(one => one.from))], tensor = { ...give(Number(value), operation), inputs, condition, numbers, grad, from };
+    return made[made.push({ ...tensor, number: made.length }) - 1];
   };
   const shorten = operation => operation.replace(/Backward0$/, "");
 
   // -- Reading ----------------------------------------------------------------------------------------------------
   const TOKEN = new RegExp(String.raw`(?<space>\s+|#.*)|(?<number>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)|(?<name>[a-zα-ω][\wα-ω]*)`
     + String.raw`|(?<sign>\*\*|[<>=!]=|[-+*/()<>=,.−×·])|(?<other>.)`, "giu");
-  const TYPED = { "−": "-", "×": "*", "·": "*" }; // as figures write them
-  const SPECIAL = { inf: Infinity, infinity: Infinity, nan: NaN };
+  const TYPED = { __proto__: null, "−": "-", "×": "*", "·": "*" }, SPECIAL = { __proto__: null, inf: Infinity, infinity: Infinity, nan: NaN };
   const RESERVED = ("and as assert async await break class continue def del elif else except finally for from global if import in "
     + "is lambda nonlocal not or pass print raise return torch try while with yield None True False inf nan").split(" ");
   const readTokens = (line, start) => [...line.matchAll(TOKEN)].map(({ 0: text, index, groups }) => {
@@ -60,9 +55,8 @@
     return { ...token, from: start + index, to: start + index + text.length };
   }).filter(({ kind, text, ...place }) => kind !== "other" ? kind !== "space"
     : fail(text === "^" ? "Write ** for a power." : `“${text}” has no meaning in an expression.`, place));
-  const span = (first, last) => ({ from: first.from, to: last.to });
-  // What was read is {text: as Python has it, of: the tensor or the number, from, to}.
-  // Of numbers none is an integer that is too large for PyTorch, or loses the sign of its zero.
+  const span = ({ from }, { to }) => ({ from, to });
+  // What is read: {text, as Python has it: no integer too large for PyTorch, −0 as a float; of: the tensor or number; from, to}.
   const isPlain = value => Number.isFinite(value) && !Object.is(value, -0) && Math.abs(value) <= 2 ** 53;
   const giveNumber = (value, text, place) => ({ ...place, of: give(value), isNumber: true,
     text: isPlain(value) || !Number.isFinite(value) ? text : value ? value.toExponential() : "-0.0" });
@@ -73,7 +67,6 @@
   // How tightly an operator binds: a sign before an operand does by 3, a comparison by 0. With numbers alone it is computed at once.
   const BINDS = { "<": 0, "<=": 0, ">": 0, ">=": 0, "==": 0, "!=": 0, "+": 1, "-": 1, "*": 2, "/": 2, "**": 4 };
   const FOLD = { "+": (a, b) => a + b, "-": (a, b) => a - b, "*": (a, b) => a * b, "/": (a, b) => a / b, "**": (a, b) => a ** b };
-
   const readLine = (tokens, known, later, made) => {
     const end = { kind: "end", text: "", from: tokens.at(-1).to, to: tokens.at(-1).to };
     let at = tokens[1]?.text === "=" ? 2 : 0;
@@ -109,31 +102,29 @@
     };
     const readOperand = () => {
       const before = tokens[at - 1], token = take(), { kind, text } = token, special = SPECIAL[text.toLowerCase()];
-      if (text === "(") {
-        const inner = readSides(0);
-        return { ...inner, ...span(token, close(token)), text: `(${inner.text})`, isName: false };
-      }
+      if (text === "(") return (inner => ({ ...inner, ...span(token, close(token)), text: `(${inner.text})`, isName: false }))(readSides(0));
       if (special !== undefined) return giveNumber(special, special ? "torch.inf" : "torch.nan", token);
       if (kind === "number") return Number(text) < Infinity
         ? giveNumber(Number(text), /^\d+$/.test(text) ? `${Number(text)}` : text, token) : fail(`“${text}” is too large.`, token);
       if (token === end) fail(`Something is missing after “${before.text}”.`, before);
       if (kind !== "name") fail(`Something is missing before “${text}”.`, token);
       if (text === "torch" && is(".")) return take() && readCall(take());
-      if (is("(")) return readCall(token);
+      if (is("(") || is("=")) return is("(") ? readCall(token) : failAt(now());
       if (known.has(text)) return { ...span(token, token), text, of: known.get(text), isName: true };
       fail(later.has(text) ? `“${text}” is used before it has a value.` : `“${text}” has no value.${suggest(text, [...known.keys()])}`, token);
     };
     const close = open => is(")") ? take() : now() === end ? fail("This parenthesis is never closed.", open) : failAt(now());
-    const failAt = token => fail({ ")": "This parenthesis was never opened.", "=": "An = can only follow the first name of a line.",
+    const failAt = token => fail({ __proto__: null, ")": "This parenthesis was never opened.", "=": "An = can only follow the first name of a line.",
       ",": "A comma can only stand between the arguments of a function." }[token.text] ?? `An operator is missing before “${token.text}”.`, token);
     const readCall = (name, self) => {
+      if (name.kind !== "name") fail("After a dot comes the name of a function.", name);
       if (!NAMES.includes(name.text)) fail(`There is no function “${name.text}”.${suggest(name.text, NAMES)}`, name);
       if (!is("(")) fail(`After “${name.text}” its arguments come in parentheses.`, name);
       const open = take(), given = self ? [self] : [];
       for (let more = !is(")"); more; more = is(",") && take()) given.push(readSides(0));
-      const place = span(self ?? name, close(open)), { of, texts: [first, ...rest] } = call(name.text, given, place);
-      const isMethod = self || name.text === "detach", texts = isMethod ? rest : [first, ...rest];
-      return make(place, `${isMethod ? first : "torch"}.${name.text}(${texts.join(", ")})`, of, name);
+      const place = span(self ?? name, close(open)), { of, texts } = call(name.text, given, place);
+      const [before, ...inside] = self ? texts : ["torch", ...texts];
+      return make(place, `${before}.${name.text}(${inside.join(", ")})`, of, name);
     };
     const call = (name, given, place) => {
       const [least, most] = COUNTS[name] ?? [1, 1], wanted = least === most ? least : `${least} or ${most}`;
@@ -148,15 +139,14 @@
       return { of, texts: [...condition, ...items, ...bounds].map(one => one.text) };
     };
     const item = use(readSides(0));
-    return now() === end ? item : failAt(now());
+    return tokens[at] ? failAt(now()) : item;
   };
-
   const readProgram = text => {
     const known = new Map(), made = [], leaves = [], program = ["import torch", ""], all = { from: 0, to: text.length };
-    let start = 0, root, rootName;
-    const lines = text.split("\n").map(line => readTokens(line, (start += line.length + 1) - line.length - 1)).filter(line => line.length);
+    const lines = [...text.matchAll(/.+/g)].map(({ 0: line, index }) => readTokens(line, index)).filter(line => line.length);
     const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text));
     if (!lines.length) fail("Write a line such as x = 2.", all);
+    let root, rootName;
     for (const line of lines) {
       const [first, sign] = line, isNamed = sign?.text === "=", name = first.text;
       if (isNamed && first.kind !== "name") fail("Only a name can get a value.", first);
@@ -198,48 +188,37 @@
       order.push(one);
     };
     visit(root);
-    const isLeaf = one => one.operation === "leaf", keys = new Map(order.map((one, key) => [one, key])), called = orderBackward(root, order);
-    const computed = order.filter(one => !isLeaf(one)), forward = computed.toSorted((a, b) => a.number - b.number);
-    const nodes = {}, edges = [], put = (key, ...instruction) => {
-      while (!instruction.at(-1).length) instruction.pop();
-      nodes[key] = instruction;
-    };
-    const fix = (key, { value }, kind) => put(key, kind, 1, [], [], [Number.isFinite(value) ? value : `${value}`]);
+    const keys = new Map(order.map((one, key) => [one, key])), called = orderBackward(root, order), isLeaf = one => one.operation === "leaf";
+    const forward = order.filter(one => !isLeaf(one)).sort((a, b) => a.number - b.number), edges = [], constants = [], nodes = {};
     let fresh = order.length;
-    const constants = [], cards = order.flatMap((one, key) => {
+    const cards = order.flatMap((one, key) => {
       const first = constants.length, facts = { names: one.names, is_root: one === root, backward_at: called.indexOf(one) };
       one.inputs.forEach((tail, input) => {
         edges.push({ tail: tail.grad ? keys.get(tail) : fresh, head: key, input });
         if (!tail.grad) constants.push({ key: fresh++, of: tail });
       });
-      return [...constants.slice(first).map(({ key }) => ({ key, kind: "constant", operation: "constant", names: [] })), isLeaf(one)
-        ? { key, kind: "leaf", operation: "", ...facts } : { key, kind: "function", operation: one.operation, forward_at: forward.indexOf(one), ...facts }];
+      return [...constants.slice(first).map(added => ({ key: added.key, kind: "constant", operation: "constant", names: [] })),
+        { key, ...isLeaf(one) ? { kind: "leaf", operation: "" } : { kind: "function", operation: one.operation, forward_at: forward.indexOf(one) }, ...facts }];
     });
-    // What a condition or a constant is computed from has no card, but follows the leaves too.
-    const follows = one => one.from.some(leaf => order.includes(leaf));
+    // The program. What a condition or a constant is computed from has no card, but follows the leaves too.
+    const instruct = (key, one, inputs) => {
+      nodes[key] = inputs.length ? [shorten(one.operation), 1, inputs, one.operation === "take" ? [[0]] : [], one.numbers]
+        : [order[key] === one ? "leaf" : "constant", 1, [], [], [Number.isFinite(one.value) ? one.value : `${one.value}`]];
+      while (!nodes[key].at(-1).length) nodes[key].pop();
+    };
+    const follow = one => one.from.some(leaf => order.includes(leaf)) ? [...one.inputs, ...one.condition].map(keyOf) : [];
     const keyOf = one => {
-      if (one.operation === "take") return keyOf(one.inputs[0]);
-      if (!keys.has(one)) {
-        keys.set(one, fresh++);
-        if (follows(one)) instruct(one, [...one.inputs, ...one.condition].map(keyOf));
-        else fix(keys.get(one), one, "constant");
-      }
+      if (!keys.has(one)) instruct(keys.set(one, fresh++).get(one), one, follow(one));
       return keys.get(one);
     };
-    const instruct = (one, inputs) => put(keys.get(one), shorten(one.operation), 1, inputs, [], one.numbers);
     for (const [key, one] of order.entries())
-      if (isLeaf(one)) fix(key, one, "leaf");
-      else instruct(one, [...edges.filter(({ head }) => head === key).map(({ tail }) => tail), ...one.condition.map(keyOf)]);
-    for (const { key, of } of constants)
-      if (follows(of)) put(key, "take", 1, [keyOf(of)], [[0]]);
-      else fix(key, of, "constant");
+      instruct(key, one, [...edges.filter(({ head }) => head === key).map(({ tail }) => tail), ...one.condition.map(keyOf)]);
+    for (const { key, of } of constants) instruct(key, of, follow(of));
     const backward = called.filter(one => !isLeaf(one)).map(one => keys.get(one));
     const program = { float32: false, nodes, start: { [keys.get(root)]: [1] }, backward }, found = compute(program, {});
     for (const edge of edges) [edge.derivative] = found.local[`${edge.head}.${edge.input}`] ?? [];
-    for (const card of cards) {
-      if (card.names.length) [card.value] = found.values[card.key];
-      if (card.kind === "leaf") [card.gradient] = found.gradients[card.key];
-    }
+    for (const card of cards) if (card.names.length) [card.value] = found.values[card.key];
+    for (const card of cards) if (card.kind === "leaf") [card.gradient] = found.gradients[card.key];
     return { graph: { cards, edges }, program, values: found.values };
   };
 
@@ -249,12 +228,10 @@
   const isClose = (a, b) => a === b || Math.abs(a - b) < Infinity && Math.abs(a - b) <= Math.max(1e-4 * Math.abs(a), 1e-4 * Math.abs(b), 1e-6);
   const write = x => filler({ values: { x: [x] } })("⟦vx⟧");
   const nameCards = cards => {
-    const bare = cards.map(card => card.names.join(", ") || card.operation);
-    const count = (list, name) => list.filter(one => one === name).length;
-    return new Map(cards.map(({ key }, at) => [key, count(bare, bare[at]) < 2 ? bare[at] : `${bare[at]} #${count(bare.slice(0, at + 1), bare[at])}`]));
+    const bare = cards.map(card => card.names.join(", ") || card.operation), count = (list, name) => list.filter(one => one === name).length;
+    return new Map(bare.map((name, at) => [cards[at].key, count(bare, name) > 1 ? `${name} #${count(bare.slice(0, at + 1), name)}` : name]));
   };
   const pick = (list, change) => Object.fromEntries(list.map((one, at) => [one.key ?? at, change(one)]).filter(([, found]) => found));
-
   // All is written with places for the numbers, ⟦…⟧; those of the figure as it is are then filled.
   const describe = ({ graph: { cards, edges }, program, values }) => {
     const at = new Map(cards.map(card => [card.key, card])), root = cards.find(card => card.is_root), names = nameCards(cards);
@@ -277,7 +254,8 @@
     for (const card of ofKind("function", "leaf").sort((a, b) => a.backward_at - b.backward_at)) {
       const name = names.get(card.key), whole = total(card.key);
       const along = enter(card.key).filter(which => edges[which].derivative !== undefined), sent = along.map(which => edges[which]);
-      for (const edge of sent) arrived[edge.tail].push(nameEdge(edge)) && (moved[nameEdge(edge)] = [whole * edge.derivative]);
+      for (const edge of sent) moved[nameEdge(edge)] = [whole * edge.derivative];
+      for (const edge of sent) arrived[edge.tail].push(nameEdge(edge));
       if (card.kind === "leaf") step("keep", [card], [], [card.key], (isKnown, [[, sources]]) =>
         `Backward: AccumulateGrad adds what has arrived to ${name}.grad${isKnown ? `: ⟦t${sources}⟧` : ""}.`);
       else step("send", [card], along, sent.map(({ tail }) => tail), (isKnown, came) => [
@@ -292,7 +270,6 @@
     const agree = leaves.filter(({ key, gradient }) => isClose(total(key), gradient)), fill = filler({ values, moved });
     for (const card of agree) if (arrived[card.key].length > 1) card.terms = arrived[card.key].map(one => moved[one][0]);
     const settle = (text, { gradient }) => fill(gradient === undefined ? text : text.replace(/⟦t[^⟧]*⟧/, write(gradient)));
-
     const sumOf = ({ key, terms = [] }) => 1 < terms.length && terms.length < ADDED ? `⟦u${arrived[key]}⟧` : "";
     const listFacts = card => {
       const { key, kind, operation, names: [name, other] } = card, inputs = enter(key).map(which => edges[which]);
@@ -305,21 +282,19 @@
     };
     const whole = { text: "", cards: [], edges: [], kind: "whole" }, moments = steps.map(one => one(true));
     const facts = cards.map(card => ({ card, key: card.key, list: listFacts(card) })), hasPlace = text => text.includes("⟦") && text;
-    const isFixed = Object.values(program.nodes).some(([kind]) => kind === "constant");
     const live = {
       ...program, edges: pick(edges, edge => edge.derivative !== undefined && nameEdge(edge)), gradients: leaves.map(({ key }) => `${key}`),
       terms: pick(leaves, card => sumOf(card) && `= ${sumOf(card)}`), leaves: pick(leaves, ({ key }) => `Value of ${names.get(key)}`),
       values: cards.filter(card => card.names.length).map(({ key }) => `${key}`),
       texts: pick(moments, ({ text }) => hasPlace(text)), moved: pick(moments, one => one.moved), got: pick(moments, one => one.got),
       notes: pick(facts, ({ list }) => pick(list, ([, text]) => hasPlace(text))),
-      here: `Computed in your browser: ${mention(root)}.${isFixed ? " Constants stay as they are." : ""}`,
+      here: `Computed in your browser: ${mention(root)}.${/"constant"/.test(JSON.stringify(program)) ? " Constants stay as they are." : ""}`,
     };
     const now = steps.map(one => one(agree.length === leaves.length)).map(({ card, text, got, moved, ...rest }) => ({ ...rest, text: settle(text, card),
       ...got && { got: Object.fromEntries(Object.entries(got).map(([key, one]) => [key, fill(one)])) }, ...moved && { moved: moved.map(one => fill(one)) } }));
     return { name: "typed", steps: [...now, whole], cards: pick(facts, ({ card, list }) => list.map(([title, text]) => [title, settle(text, card)])),
       words: { pause: "Pause", value: "value", gradient: "gradient", saved: "saved" }, live };
   };
-
   const build = text => {
     try {
       const { root, program } = readProgram(text), made = makeGraph(root), said = describe(made);
@@ -330,26 +305,25 @@
       return { error: { message: error.message, from: error.from, to: error.to } };
     }
   };
-
   // -- An exercise ------------------------------------------------------------------------------------------------
   const makeExercise = seed => {
-    let state = Math.abs(Math.trunc(seed)) % 2147483646 + 1; // of Lehmer’s generator
+    let state = (Math.abs(seed) % 1e9 + 1) * 48271 % 2147483647; // of Lehmer’s generator
     const draw = () => (state = state * 48271 % 2147483647) / 2147483647, pick = list => list[Math.floor(draw() * list.length)];
-    draw(); // the first numbers of neighbors are alike
-    const isShort = x => Number.isInteger(x) && x && Math.abs(x) < 1000;
     for (;;) {
-      const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), lines = names.map(name => `${name} = ${pick([-3, -2, -1, 2, 3, 4])}`);
+      const names = ["x", "y", "z"].slice(0, 2 + Math.round(draw())), left = [-3, -2, -1, 2, 3, 4];
+      const lines = names.map(name => `${name} = ${left.splice(left.indexOf(pick(left)), 1)}`);
       for (const name of ["a", "b", "c", "d", "w"].slice(-3 - Math.floor(3 * draw()))) {
         const one = pick(names.slice(-3)), other = pick(names.filter(name => name !== one));
-        const forms = [`${one} * ${other}`, `${one} * ${other}`, `${one} + ${other}`, `${one} - ${other}`, `${one}**2`, `relu(${one})`, `max(${one}, ${other})`];
+        const form = pick(["A * B", "A * B", "A + B", "A - B", "A**2", "relu(A)", "max(A, B)"]);
         names.push(name);
-        lines.push(`${name} = ${pick(forms)}`);
+        lines.push(`${name} = ${form.replace("A", one).replace("B", other)}`);
       }
       const text = lines.join("\n"), { graph, said } = build(text);
       if (!graph || graph.cards.length !== lines.length) continue;
-      const { gradients, values } = compute(said.live, {}), numbers = [...Object.values(gradients), ...Object.values(values)].flat();
-      const isShared = graph.cards.some(({ key }) => graph.edges.filter(({ tail }) => tail === key).length > 1);
-      if (isShared && numbers.every(isShort)) return { text, questions: graph.cards.filter(card => !card.is_root).map(({ key }) => key) };
+      const { gradients, values } = compute(said.live, {}), numbers = [gradients, values].flatMap(Object.values).flat();
+      const tails = graph.edges.map(({ tail }) => tail), questions = graph.cards.filter(card => !card.is_root).map(({ key }) => key);
+      const isShort = numbers.every(x => Number.isInteger(x) && x && Math.abs(x) < 1000);
+      if (isShort && new Set(tails).size < tails.length) return { text, questions };
     }
   };
   globalThis.expressions = { build, FUNCTIONS, makeExercise };
