@@ -91,7 +91,7 @@ html_title = project
 html_logo = "static/mark.svg"
 html_favicon = "static/mark.svg"
 templates_path = ["templates"]
-html_static_path = ["static", "drawgrad/web"]
+html_static_path = ["static", "drawgrad/web", "../docs/_static/expression"]
 html_additional_pages = {"figure": "figure.html"}
 html_css_files = ["graph.css", "graph_player.css", "graph_live.css", "plot.css", "atlas.css"]
 # Each script with what is in the text of a page that needs it: a pattern, empty for every page.
@@ -107,6 +107,7 @@ _own_scripts = {
     "memory_cells.js": r"\bmemory-cells\b",
     "predict.js": '<form class="predict',
     "calculator.js": '<form class="calculator',
+    **dict.fromkeys(("dagre.min.js", "language.js", "page.js"), '<form class="typed'),
     "learning_path.js": "",
     "link_previews.js": "",
     "copy_page.js": "",

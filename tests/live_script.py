@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ def engine() -> MiniRacer:
     template = (ROOT / "conf/drawgrad/web/graph_live.js.jinja").read_text(encoding="utf-8")
     found = MiniRacer()
     found.eval(jinja2.Template(template).render(graph_rules=write_javascript()))
+    found.eval(re.search(r"const pow = .*", template)[0])
     found.eval(f"const rules = {write_javascript()}; const safe = {_SAFE}")
     return found
 

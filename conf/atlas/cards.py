@@ -124,7 +124,7 @@ def _draw_picture(env: BuildEnvironment, page: str) -> tuple[str, str]:
     first = Path(env.srcdir, page).parent / "images" / f"{_name_image(page)}_001"
     graph, plot = first.with_suffix(".graph.json"), first.with_suffix(".svg")
     if graph.is_file():
-        from drawgrad.draw import draw_picture
+        from drawgrad.drawing import draw_picture
 
         read, _made_by, show_saved = parse_graph(graph.read_text(encoding="utf-8"))
         return draw_picture(read, show_saved=show_saved), "graph"

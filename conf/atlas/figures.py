@@ -76,7 +76,7 @@ class GraphFigure(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         try:
-            from drawgrad.draw import draw_graph  # Graphviz takes a moment to load, and a build may read no figure
+            from drawgrad.drawing import draw_graph  # Graphviz takes a moment to load, and a build may read no figure
         except ImportError as error:
             raise self.error(str(error)) from None
         title = self.options.get("title")

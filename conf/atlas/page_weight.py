@@ -5,7 +5,8 @@
 ``keep_needed_scripts``  Sphinx and its extensions put every script on every page. Which text of a page needs which script is
                          said beside the scripts, in ``conf.py``; a script without a word there stays on all pages.
 ``shrink_scripts``       The site's own scripts go out without comments and indentation, a quarter of what they weigh. They keep
-                         their names and places, and so whatever loads them.
+                         their names and places, and so whatever loads them. Those beside a page stay as they are: a library
+                         has its license in a comment, and rjsmin takes the spaces out of a template within a template.
 ``collapse_sidebar``     furo asks Sphinx for a tree of all pages, so that each page, and the time to write it, would grow with
                          the site.
 """
@@ -30,7 +31,7 @@ from atlas.toolbox import Refusal, write_if_changed
 
 SHEET = "_static/site.css"
 #: Sheets that stay files of their own, each with what is in the text of a page that needs it.
-ALONE = {"_static/math.css": "<math"}
+ALONE = {"_static/math.css": "<math", "_static/page.css": '<form class="typed'}
 #: The colors of code. What is there before the end of a build is Sphinx's own, without those of the dark theme.
 _CODE = "_static/pygments.css"
 #: Classes of elements that no page has. tests/site/test_parts_of_pages.py names a page that comes to have one.
@@ -118,7 +119,7 @@ def shrink_before_pages(app: Sphinx, *_page: object) -> None:
 def shrink_at_end(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``: a build that writes no page has copied them, too."""
     if exception is None and app.builder.format == "html":
-        for folder in app.config.html_static_path:
+        for folder in (folder for folder in app.config.html_static_path if not folder.startswith("..")):
             shrink_scripts(Path(app.confdir) / folder, Path(app.outdir) / "_static")
 
 

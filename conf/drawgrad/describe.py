@@ -56,11 +56,15 @@ def describe_value(card: Card) -> str:
 
 
 def describe_gradient(card: Card) -> str:
-    """The same of its ``.grad``."""
+    """The same of its ``.grad``, or what is wrong with it."""
+    if card.alarm:
+        return card.alarm
     if card.gradient is not None:
         return format_number(card.gradient)
     if card.gradient_numbers:
         return format_row(card.gradient_numbers)
+    if card.gradient_norm is not None:
+        return f"norm {format_number(card.gradient_norm)}"
     return "" if card.gradient_shape is None else format_shape(card.gradient_shape)
 
 
@@ -98,6 +102,15 @@ def format_number(number: float | complex) -> str:
     else:
         text = f"{number:.4f}" if 1e-3 <= abs(number) < 1e4 else f"{number:.3g}"
     return text.replace("-", MINUS)
+
+
+def format_bytes(count: int) -> str:
+    """
+    >>> format_bytes(48), format_bytes(1500), format_bytes(2_100_000_000)
+    ('48 B', '1.5 kB', '2.1 GB')
+    """
+    power = min(len(str(count)) - 1, 12) // 3
+    return f"{count} B" if not power else f"{count / 1000**power:.3g} {' kMGT'[power]}B"
 
 
 def format_row(numbers: Sequence[float]) -> str:

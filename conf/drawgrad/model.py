@@ -18,7 +18,7 @@ READABLE = 40
 #: No drawing has more cards than this.
 DRAWN = 80
 
-Kind = Literal["leaf", "function", "accumulate", "constant", "folded"]
+Kind = Literal["leaf", "function", "accumulate", "constant", "folded", "outside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Card:
 
     ``kind`` is ``leaf`` for a tensor that no node computed, ``function`` for a node, ``accumulate`` for an AccumulateGrad
     node that the page asked to see, ``constant`` for an input that needs no gradient (a None edge), ``folded`` for
-    operations drawn as one.
+    operations drawn as one, ``outside`` for what a module that is drawn alone gets its inputs from, or gives its result to.
     """
 
     key: int
@@ -52,6 +52,14 @@ class Card:
     terms: tuple[float, ...] = ()
     #: What the node keeps for backward: ``self (3×4)``, or ``freed``.
     saved: tuple[str, ...] = ()
+    #: The norm of its ``.grad``, where the reader asked for it; this and the rest are of figures of the reader's own.
+    gradient_norm: float | None = None
+    #: How strongly the norm tints the card: from 1 to 5, 0 for not at all.
+    tint: int = 0
+    #: What is wrong with its ``.grad``: ``None``, ``all zero``.
+    alarm: str = ""
+    #: The memory of what the node saved, or of a leaf: what tells it from other, and its bytes.
+    kept: tuple[tuple[int, int], ...] = ()
     #: The number that autograd gave the node: the line of the script that recorded it can be told from it.
     recorded_as: int | None = None
     #: Its place in the order in which forward recorded the nodes.
@@ -198,6 +206,7 @@ def fold_graph(graph: Graph, *, readable: int = READABLE, drawn: int = DRAWN) ->
     if len(graph.cards) <= readable:
         return graph
     folded = _fold_runs(_keep_cards(graph, {card.key for card in graph.cards if card.kind != "constant"}))
+    folded = replace(folded, left_out=graph.left_out)
     if len(folded.cards) > drawn:
         return _keep_nearest_to_roots(folded, drawn)
     return replace(folded, program=graph.program)
@@ -253,7 +262,8 @@ def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
     for edge in graph.edges:
         arriving.setdefault(edge.head, []).append(edge.tail)
     accumulates = {card.key for card in graph.cards if card.kind == "accumulate"}
-    queue = deque([card.key for card in graph.cards if card.is_root][:drawn])
+    ends = {card.key for card in graph.cards} - {edge.tail for edge in graph.edges}  # of a module that is drawn alone
+    queue = deque([card.key for card in graph.cards if card.is_root or card.key in ends][:drawn])
     kept: set[int] = set(queue)
     while queue and len(kept) < drawn:
         for tail in arriving.get(queue.popleft(), []):
@@ -262,4 +272,4 @@ def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:
             if tail not in kept and len(kept | together) <= drawn:
                 kept |= together
                 queue.append(tail)
-    return replace(_keep_cards(graph, kept), left_out=len(graph.cards) - len(kept))
+    return replace(_keep_cards(graph, kept), left_out=graph.left_out + len(graph.cards) - len(kept))

@@ -15,21 +15,23 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .describe import format_bytes
 from .rules import ELEMENTWISE
 
 #: A tensor of more numbers is not read.
 LARGEST = 128
-_MOST_NODES = 200
+MOST_NODES = 200
 _DERIVATIVES, _OPERANDS = "atlas.local_derivatives", "atlas.operands"
 
 #: What a node saves, by the name of the attribute: the number of its input, or -1 for its result.
-_SAVED = {"self": 0, "other": 1, "result": -1}
+_SAVED = {"self": 0, "other": 1, "exponent": 1, "result": -1}
 
 #: The numbers that a node was called with, and what stands for one that it was not.
 _CALLED_WITH = {
     "ClampBackward1": {"_saved_min": -math.inf, "_saved_max": math.inf},
     "MulBackward1": {"_saved_other": None},
     "PowBackward0": {"_saved_exponent": None},
+    "PowBackward2": {"_saved_self": None},
 }
 
 #: Nodes that do something with whole tensors: ``program`` says what.
@@ -116,8 +118,8 @@ def _is_packed(saved: Any) -> bool:
     return getattr(saved, "unpack_hook", True) is not None
 
 
-def describe_saved(node: Any) -> tuple[str, ...]:
-    """What the node keeps for backward: ``self (3×4)``, or ``freed``."""
+def describe_saved(node: Any, *, in_bytes: bool = False) -> tuple[str, ...]:
+    """What the node keeps for backward: ``self (3×4)``, or ``freed``; in bytes ``self (3×4), 48 B``."""
     texts = []
     for name, saved in _list_saved(node):
         if saved is None:
@@ -126,13 +128,42 @@ def describe_saved(node: Any) -> tuple[str, ...]:
             if _is_packed(saved):
                 texts.append(f"{name} (packed by a hook)")
             elif saved.data is not None:
-                texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'})")
+                size = f", {format_bytes(saved.data.numel() * saved.data.element_size())}" if in_bytes else ""
+                texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'}){size}")
             else:
                 # raises if it is freed; else nothing was saved here
                 getattr(node, f"_saved_{name.partition('[')[0]}", None)
         except RuntimeError:
             return ("freed",)
     return tuple(texts)
+
+
+def measure_saved(node: Any) -> tuple[tuple[int, int], ...]:
+    """The memory of what the node keeps, without what a hook packed."""
+    kept = [saved for _, saved in _list_saved(node) if saved is not None]
+    try:
+        tensors = [saved.data for saved in kept if not _is_packed(saved)]
+    except RuntimeError:  # it is freed
+        return ()
+    return tuple(found for tensor in tensors if tensor is not None for found in measure_memory(tensor))
+
+
+def measure_memory(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
+    """What tells the memory of ``tensor`` from other, and its bytes; empty where it has none of its own, as a sparse one."""
+    try:
+        storage = tensor.untyped_storage()
+        return ((storage._cdata, storage.nbytes()),)
+    except RuntimeError:
+        return ()
+
+
+def measure_norm(gradient: torch.Tensor) -> float | None:
+    """The norm of a gradient; None where there are no numbers to read."""
+    try:
+        numbers = gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()
+        return float(torch.linalg.vector_norm(numbers, dtype=torch.promote_types(numbers.dtype, torch.float32)).abs())
+    except (RuntimeError, TypeError):  # on the device meta, or what a compiler traces
+        return None
 
 
 def read_derivatives(node: Any) -> dict[int, float]:
@@ -182,7 +213,8 @@ class Operand(NamedTuple):
 def is_known(node: Any) -> bool:
     """Whether there is a rule for what ``node`` does, and the call was one that it holds for."""
     name = type(node).__name__
-    if is_custom(node) or (name not in ELEMENTWISE and name not in OF_TENSORS):
+    # where's condition is no input: with other leaves it may be another
+    if is_custom(node) or name == "WhereBackward0" or (name not in ELEMENTWISE and name not in OF_TENSORS):
         return False
     return getattr(node, "_saved_alpha", 1) == 1  # torch.add(a, b, alpha=2) is no a + b
 
@@ -204,7 +236,7 @@ def remember_operands(starts: Iterable[Any]) -> None:
         node = queue.popleft()
         if node in seen or is_accumulate(node):
             continue
-        if len(seen) >= _MOST_NODES or not is_known(node):
+        if len(seen) >= MOST_NODES or not is_known(node):
             return
         seen.add(node)
         queue.extend(source for source, _ in node.next_functions if source is not None)

@@ -19,7 +19,7 @@ from typing import Any
 
 from .describe import describe_gradient, describe_value, format_number, format_shape, format_sum, name_cards
 from .model import CHANGEABLE, Card, Edge, Graph, Instruction
-from .rules import RULES
+from .rules import ELEMENTWISE, RULES
 
 _ADDED = 5  # numbers in one sum
 
@@ -121,7 +121,7 @@ def _start_gradient(card: Card) -> float | None:
 def add_numbers(parts: Sequence[float | None]) -> float | None:
     """The sum of what has arrived; None where a part is not known, or nothing has arrived."""
     known = [part for part in parts if part is not None]
-    return math.fsum(known) if known and len(known) == len(parts) else None
+    return sum(known) if known and len(known) == len(parts) else None
 
 
 # -- In words -------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ def _write_number(number: float) -> float | str:
 
 # -- The rules of a card --------------------------------------------------------------------------
 
-_BROADCAST = {"AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"}
+_BROADCAST = {node for node, rules in ELEMENTWISE.items() if len(rules) == 3}
 _LETTER = re.compile(r"\b[abcy]\b(?!\()")
 
 

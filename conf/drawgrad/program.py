@@ -236,4 +236,9 @@ def _shorten_numbers(tensor: torch.Tensor) -> tuple[float, ...]:
     >>> _shorten_numbers(torch.tensor([0.1, 2.0]))
     (0.1, 2.0)
     """
-    return tuple(float(str(number)) for number in tensor.detach().numpy())
+
+    def shorten_number(number: float) -> float:
+        tries = (float(f"{number:.{digits}g}") for digits in range(1, 10))
+        return next((short for short in tries if torch.tensor(short, dtype=tensor.dtype) == number), number)
+
+    return tuple(map(shorten_number, tensor.tolist()))

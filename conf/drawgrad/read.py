@@ -6,6 +6,7 @@ Reading must not change what the script sees: see ``nodes``. No ``.grad`` is tou
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import count
@@ -13,24 +14,30 @@ from typing import Any
 
 import torch
 
-from .model import CHANGEABLE, Card, Edge, Graph
-from .nodes import describe_saved, is_accumulate, name_operation, order_backward, read_derivatives, read_operand
+from . import nodes
+from .model import CHANGEABLE, READABLE, Card, Edge, Graph
 from .program import make_program
 
 _MAX_ITEMS_OF_A_CONTAINER = 50
+#: Of the reader's graphs that are as large, only a part is read.
+_MOST = 10_000
 
 
 class GraphError(ValueError):
     """The tensor that was asked for has no graph, or is no tensor."""
 
 
-def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: bool = False) -> Graph:
+def read_graph(
+    roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumulate: bool = False, own: bool = False
+) -> Graph:
     """Read the backward graph of ``roots``.
 
     :param roots: the tensors whose graph is wanted, by the name the script gives them.
     :param namespace: the script's variables, which name the cards. Tensors in lists, tuples and dicts, and the parameters of
         modules, are found too.
     :param accumulate: give AccumulateGrad nodes cards of their own instead of drawing them as their leaf.
+    :param own: for a figure of the reader's own, read the norms of gradients too, and the bytes of what is saved; of a graph of
+        10,000 nodes only what is nearest to the roots; and make no program for more than 200.
     :raises GraphError: if a root is no tensor, or is a tensor without a graph.
 
     >>> x = torch.tensor(3.0, requires_grad=True)
@@ -43,19 +50,23 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
     """
     starts = [_find_start(name, tensor) for name, tensor in roots.items()]
     outputs, leaves = _find_named({**namespace, **roots})
-    order = _order_nodes(starts)
+    found = len(_find_nearest(starts, _MOST)) if own else 0
+    near = _find_nearest(starts, READABLE) if found == _MOST else None
+    order = _order_nodes(starts, near)
     keys = {node: position for position, node in enumerate(order)}
     # AccumulateGrad nodes, which forward does not run, come last
     forward = {node: at for at, node in enumerate(sorted(order, key=lambda node: node._sequence_nr()))}
-    backward = {node: at for at, node in enumerate(order_backward(starts, order))}
+    backward = {node: at for at, node in enumerate(nodes.order_backward(starts, order))}
     cards: dict[int, Card] = {}
     edges: list[Edge] = []
     fresh = count(len(order))
     for node in order:
         key, is_root = keys[node], node in starts
-        if is_accumulate(node):
+        if nodes.is_accumulate(node):
             tensor, names = node.variable, tuple(leaves.get(id(node.variable), {}))
-            facts = _describe_shape(tensor) | _read_numbers(tensor) | {"backward_at": backward[node]}
+            facts = _describe_shape(tensor) | _read_numbers(tensor, own) | {"backward_at": backward[node]}
+            if own:
+                facts["kept"] = nodes.measure_memory(tensor)
             cards[key] = leaf = Card(key, "leaf", "", names, is_root, **facts)
             if accumulate:
                 facts = _describe_shape(tensor) | {"backward_at": backward[node]}
@@ -64,19 +75,19 @@ def read_graph(roots: Mapping[str, Any], namespace: Mapping[str, Any], *, accumu
                 cards[shown] = replace(leaf, key=shown)
                 edges.append(Edge(shown, key))
         else:
-            card = _make_function(key, node, outputs, is_root=is_root)
+            card = _make_function(key, node, outputs, is_root, own)
             cards[key] = replace(card, forward_at=forward[node], backward_at=backward[node])
-            derivatives = read_derivatives(node)
+            derivatives = nodes.read_derivatives(node)
             for position, (source, output) in enumerate(node.next_functions):
                 if source is None:  # an input that needs no gradient has no node
                     tail = next(fresh)
                     cards[tail] = Card(tail, "constant", operation="constant")
                     edges.append(Edge(tail, key, position))
-                else:
+                elif source in keys:
                     edges.append(Edge(keys[source], key, position, output, derivatives.get(position)))
     with_terms = list(_add_terms(_put_inputs_first(cards, edges), edges))
-    program = make_program(order, keys, cards, edges, outputs)
-    return Graph(tuple(reversed(with_terms)), tuple(edges), program=program)
+    program = None if found > nodes.MOST_NODES else make_program(order, keys, cards, edges, outputs)
+    return Graph(tuple(reversed(with_terms)), tuple(edges), found - len(order) if near else 0, program)
 
 
 def _find_start(name: str, tensor: Any) -> Any:
@@ -87,8 +98,8 @@ def _find_start(name: str, tensor: Any) -> Any:
     return torch.autograd.graph.get_gradient_edge(tensor).node
 
 
-def _order_nodes(starts: list[Any]) -> list[Any]:
-    """All nodes, each after the nodes that feed it. Iterative: graphs are deeper than Python's stack."""
+def _order_nodes(starts: list[Any], near: set[Any] | None) -> list[Any]:
+    """All nodes, or those ``near``, each after those that feed it. Iterative: graphs are deeper than Python's stack."""
     order: list[Any] = []
     seen: set[Any] = set()
     stack: list[tuple[Any, bool]] = [(node, False) for node in reversed(starts)]
@@ -100,8 +111,26 @@ def _order_nodes(starts: list[Any]) -> list[Any]:
             seen.add(node)
             stack.append((node, True))
             sources = [source for source, _ in node.next_functions if source is not None and source not in seen]
-            stack.extend((source, False) for source in reversed(sources))
+            stack.extend((source, False) for source in reversed(sources) if near is None or source in near)
     return order
+
+
+def _find_nearest(starts: list[Any], most: int) -> set[Any]:
+    """``most`` nodes, those that are the fewest edges away, or all.
+
+    One that Python has met keeps its object, and PyTorch deletes a chain of such nodes recursively: after a walk along 50,000
+    the process ends with a segmentation fault.
+    """
+    near = dict.fromkeys(starts)
+    queue = deque(near)
+    while queue:
+        for source, _ in queue.popleft().next_functions:
+            if source is not None and source not in near:
+                if len(near) >= most:
+                    return {*near}
+                near[source] = None
+                queue.append(source)
+    return {*near}
 
 
 # -- Names ----------------------------------------------------------------------------------------
@@ -144,16 +173,18 @@ def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Ten
 # -- Cards ----------------------------------------------------------------------------------------
 
 
-def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], *, is_root: bool) -> Card:
+def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]], is_root: bool, own: bool) -> Card:
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
     names = tuple(name for name, _ in named)
-    facts = {"saved": describe_saved(node), "recorded_as": node._sequence_nr()}
+    facts = {"saved": nodes.describe_saved(node, in_bytes=own), "recorded_as": node._sequence_nr()}
+    if own:
+        facts["kept"] = nodes.measure_saved(node)
     if len(metadata) == 1:
         facts |= _describe_shape(metadata[0])
         if named:
-            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]))
-    return Card(key, "function", name_operation(node), names, is_root, **facts)
+            facts |= _read_numbers(next((tensor for _, tensor in named if tensor.retains_grad), named[0][1]), own)
+    return Card(key, "function", nodes.name_operation(node), names, is_root, **facts)
 
 
 def _describe_shape(of: Any) -> dict[str, Any]:
@@ -161,13 +192,14 @@ def _describe_shape(of: Any) -> dict[str, Any]:
     return {"shape": tuple(of.shape), "dtype": str(of.dtype).removeprefix("torch.")}
 
 
-def _read_numbers(tensor: torch.Tensor) -> dict[str, Any]:
+def _read_numbers(tensor: torch.Tensor, own: bool) -> dict[str, Any]:
     """What a card says of a tensor's numbers, and of its gradient's where it is kept."""
     found = {"value": _read_scalar(tensor), "numbers": _read_vector(tensor)}
     gradient = tensor.grad if tensor.is_leaf or tensor.retains_grad else None
     if gradient is not None:
         found |= {"gradient": _read_scalar(gradient), "gradient_numbers": _read_vector(gradient)}
         found["gradient_shape"] = tuple(gradient.shape)
+        found["gradient_norm"] = nodes.measure_norm(gradient) if own else None
     return found
 
 
@@ -178,7 +210,7 @@ def _read_scalar(tensor: torch.Tensor) -> float | complex | None:
 def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
     """The values of a vector that is small enough to be written on a card."""
     is_small = tensor.dim() and tensor.numel() <= CHANGEABLE and tensor.dtype.is_floating_point
-    found = read_operand(tensor) if is_small else None
+    found = nodes.read_operand(tensor) if is_small else None
     return found.numbers if found else ()
 
 

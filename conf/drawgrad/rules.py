@@ -29,12 +29,17 @@ RULES: dict[str, tuple[str, ...]] = {
     "DotBackward0": ("dot(a, b)", "grad * b", "grad * a"),
     "ExpBackward0": ("exp(a)", "grad * y"),
     "LogBackward0": ("log(a)", "grad / a"),
+    "MaximumBackward0": ("maximum(a, b)", "grad * ((a > b) + (a == b) / 2)", "grad * ((a < b) + (a == b) / 2)"),
     "MeanBackward0": ("a.mean()", "grad.expand_as(a) / a.numel()"),
+    "MinimumBackward0": ("minimum(a, b)", "grad * ((a < b) + (a == b) / 2)", "grad * ((a > b) + (a == b) / 2)"),
     "MmBackward0": ("mm(a, b)", "grad @ b.T", "a.T @ grad"),
     "MulBackward0": ("a * b", "grad * b", "grad * a"),
     "MulBackward1": ("a * n", "grad * n"),
     "NegBackward0": ("-a", "-grad"),
     "PowBackward0": ("a**n", "grad * n * a**(n - 1)"),
+    "PowBackward1": ("a**b", "grad * b * a**(b - 1)", "grad * y * log(a)"),
+    "PowBackward2": ("n**a", "grad * y * log(n)"),
+    "ReciprocalBackward0": ("reciprocal(a)", "-grad * y**2"),
     "ReluBackward0": ("relu(a)", "grad * (a > 0)"),
     "RsubBackward1": ("n - a", "-grad"),
     "SigmoidBackward0": ("sigmoid(a)", "grad * y * (1 - y)"),
@@ -45,20 +50,36 @@ RULES: dict[str, tuple[str, ...]] = {
     "TBackward0": ("a.t()", "grad.t()"),
     "TanhBackward0": ("tanh(a)", "grad * (1 - y**2)"),
     "ViewBackward0": ("a.view(...)", "grad.view_as(a)"),
+    "WhereBackward0": ("where(condition, a, b)", "where(condition, grad, 0)", "where(condition, 0, grad)"),
 }
 
 
 # -- As JavaScript -------------------------------------------------------------------------------
 
-#: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0.
+_TO_LARGER = ("0 if a < b else grad / 2 if a == b else grad", "0 if a > b else grad / 2 if a == b else grad")
+#: Of a node, what its rule does not say of every number: what autograd does with a NaN, an infinite gradient, a power of 0,
+#: and in which order it computes: of ``x / x`` nothing remains.
 AT_THE_EDGES: dict[str, tuple[str, ...]] = {
     "AbsBackward0": ("grad * (0 if a != a else sign(a))",),
-    "PowBackward0": ("0 if n == 0 else grad * n * (rsqrt(a) if n == 0.5 else a**(n - 1))",),
+    "DivBackward0": ("grad / b", "-grad * (a / b / b)"),
+    "MaximumBackward0": _TO_LARGER,
+    "MinimumBackward0": _TO_LARGER[::-1],
+    "PowBackward0": ("0 if n == 0 else grad * (n * power_of(a, n - 1))",),
+    "PowBackward1": (
+        "0 if b == 0 else grad * (b * power(a, b - 1))",
+        "grad * ((0 if a == 0 else y * log(a)) if b >= 0 else y * log(a))",
+    ),
+    "PowBackward2": ("grad * ((0 if n == 0 else y * log(n)) if a >= 0 else y * log(n))",),
     "ReluBackward0": ("0 if y <= 0 else grad",),
+    "SigmoidBackward0": ("grad * (1 - y) * y",),
 }
 
-#: A forward formula for such numbers: PyTorch takes the root where C's pow would take −∞ for a number.
-_FORWARD_AT_THE_EDGES = {"PowBackward0": "sqrt(a) if n == 0.5 else a**n"}
+#: A forward formula for such numbers.
+_FORWARD_AT_THE_EDGES = {
+    "PowBackward0": "power_of(a, n)",
+    "PowBackward1": "power(a, b)",
+    "PowBackward2": "power(n, a)",
+}
 
 #: Nodes whose rules are about whole tensors.
 _OF_TENSORS = {"Addmm", "Clone", "Dot", "Mean", "Mm", "Sum", "T", "View"}
@@ -69,18 +90,25 @@ _LETTERS = {"y", "a", "b", "n", "m"}
 _MATH = {"abs", "cos", "exp", "log", "sign", "sin", "sqrt", "tanh"}
 _WRITTEN = {
     "clamp": lambda a, low, high: f"Math.min(Math.max({a},{low}),{high})",
-    "relu": lambda a: f"Math.max({a},0)",
-    "rsqrt": lambda a: f"1/Math.sqrt({a})",
+    "maximum": lambda a, b: f"Math.max({a},{b})",
+    "minimum": lambda a, b: f"Math.min({a},{b})",
+    "power": lambda a, b: f"pow({a},{b})",
+    # of a number PyTorch takes the root where pow of C would give ∞ for −∞
+    "power_of": lambda a, n: f"{n}===.5?Math.sqrt({a}):{n}===-.5?1/Math.sqrt({a}):pow({a},{n})",
+    "reciprocal": lambda a: f"1/{a}",
+    "relu": lambda a: f"{a}<0?0:{a}",
     "sigmoid": lambda a: f"1/(1+Math.exp(-{a}))",
+    "where": lambda condition, a, b: f"{condition}?{a}:{b}",
 }
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
-_OPERATORS |= {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "===", ast.NotEq: "!=="}
+_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+_OPERATORS |= _COMPARISONS
 
 
 def write_javascript() -> str:
     """An object of JavaScript: for each node its forward formula, and what its backward sends to each input.
 
-    >>> write_javascript().splitlines()[9]
+    >>> write_javascript().splitlines()[11]
     'MulBackward1:[(a,b,n,m)=>(a*n),(g,y,a,b,n,m)=>(g*n)],'
     """
     lines = []
@@ -88,6 +116,8 @@ def write_javascript() -> str:
         written = [f"(a,b,n,m)=>{write_expression(_FORWARD_AT_THE_EDGES.get(node, forward))}"]
         written += [f"(g,y,a,b,n,m)=>{write_expression(rule)}" for rule in AT_THE_EDGES.get(node, backward)]
         lines.append(f"{node.removesuffix('Backward0')}:[{','.join(written)}],\n")
+    # what has no backward: the condition of ``where``
+    lines += [f"'{sign}':[(a,b)=>a{sign}b],\n" for sign in _COMPARISONS.values()]
     return f"{{\n{''.join(lines)}}}"
 
 
@@ -104,8 +134,8 @@ def write_expression(rule: str) -> str:
 
 def _write_node(node: ast.expr) -> str:
     match node:
-        case ast.Name(id="grad"):
-            return "g"
+        case ast.Name(id="grad" | "condition" as name):
+            return {"grad": "g", "condition": "n"}[name]
         case ast.Name(id=name) if name in _LETTERS:
             return name
         case ast.Constant(value=number) if type(number) in (int, float):

@@ -4,20 +4,34 @@ Visualize the autograd graph
 
 .. in-short::
 
-   ``make_dot(loss, params=dict(model.named_parameters()))`` of the package ``torchviz`` draws the graph behind a loss. Eleven
-   lines of Python do the same: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text for each node and
-   each edge. Then Graphviz makes the picture. A tensor without a ``grad_fn`` has no graph to draw.
+   ``draw(loss)`` of the package ``drawgrad`` draws the graph behind a loss: see :doc:`/guide/draw-your-own-graph`. Or do it
+   yourself in eleven lines: walk from ``loss.grad_fn`` along ``next_functions`` and write a line of text for each node and
+   each edge. Graphviz makes a picture from the text. A tensor without a ``grad_fn`` has no graph to draw.
 """
 
 # %%
 # The problem: a layer does not learn
 # -----------------------------------
-# One layer of your model keeps its first weights. Is the loss connected to it? Draw the graph.
+# One layer of your model keeps its first weights. Is the loss connected to it?
 
-import io
-
-import graphviz
 import torch
+
+torch.manual_seed(0)
+sizes = {"body": (4, 3), "gate": (4, 3), "head": (3, 1)}
+model = torch.nn.ModuleDict({n: torch.nn.Linear(*s) for n, s in sizes.items()})
+x = torch.randn(8, 4)
+
+gate = torch.sigmoid(model.gate(x)).detach()
+loss = model.head(gate * torch.tanh(model.body(x))).mean()
+
+# graph: loss -- body and head lead to the loss, and gate is missing
+
+# %%
+# Nothing leads from ``model.gate`` to the loss, because somebody left a ``detach()`` after it.
+
+# %%
+# Eleven lines that draw it
+# -------------------------
 
 
 def to_dot(root, names):
@@ -33,10 +47,6 @@ def to_dot(root, names):
     return "\n".join([*lines, "}"])
 
 
-torch.manual_seed(0)
-sizes = {"body": (4, 3), "gate": (4, 3), "head": (3, 1)}
-model = torch.nn.ModuleDict({n: torch.nn.Linear(*s) for n, s in sizes.items()})
-x = torch.randn(8, 4)
 names = {parameter: name for name, parameter in model.named_parameters()}
 
 # %%
@@ -78,11 +88,6 @@ def draw_with_graphviz(text, alt):
     return Picture(text, alt)
 
 
-# %%
-# The layer is ``gate``, because somebody left a ``detach()`` after it:
-
-gate = torch.sigmoid(model.gate(x)).detach()
-loss = model.head(gate * torch.tanh(model.body(x))).mean()
 # sphinx_gallery_start_ignore
 _numbers = [n for _, _, n in to_dot.__code__.co_lines() if n]
 assert max(_numbers) - to_dot.__code__.co_firstlineno + 1 == 11  # eleven lines
@@ -113,27 +118,8 @@ draw_with_graphviz(
 )
 
 # %%
-# The computation runs from top to bottom. The arrows show the way of the gradient, from the loss up to the parameters. No arrow
-# leads to ``gate.weight`` or ``gate.bias``. Take the ``detach()`` away, and they are drawn, too. A layer that you froze with
-# ``requires_grad_(False)`` gives the same picture.
-
-# %%
-# torchviz in three lines
-# -----------------------
-# The package `torchviz <https://github.com/szagoruyko/pytorchviz>`__ draws the same graph. Install it with ``pip install
-# torchviz``, and install Graphviz. These lines were tried by hand:
-#
-# .. code-block:: python
-#
-#    from torchviz import make_dot
-#
-#    dot = make_dot(loss, params=dict(model.named_parameters()))
-#    dot.render("graph", format="svg")
-#
-# With torchviz 0.0.3, PyTorch 2.13 and Python 3.11, ``make_dot`` gives the nodes of the picture above, one more box for the
-# result, and a box ``AccumulateGrad`` below each parameter. Its arrows point the other way, from the parameters to the result.
-# Since Python 3.12 the import can fail with *No module named 'distutils'*: see `pytorchviz#83
-# <https://github.com/szagoruyko/pytorchviz/issues/83>`__.
+# The computation runs from top to bottom, and the arrows show the way of the gradient, from the loss up to the parameters. A
+# layer that you froze with ``requires_grad_(False)`` gives the same picture as a detached one.
 
 # %%
 # What is in the picture
@@ -157,29 +143,9 @@ assert '[label="torch::autograd::AccumulateGrad"]' in to_dot(y.sum(), {})
 
 # %%
 # - ``1 -> 2`` is there twice: the product ``y * y`` uses ``y`` twice.
-# - ``y`` itself is missing, because ``ReluBackward0`` knows nothing about the names of your variables.
-# - ``inputs`` is missing, because it does not require grad. The node ``MvBackward0`` still has a slot for it, with ``None`` in
-#   it, and ``to_dot`` skips ``None``.
-# - ``weight`` has the name that ``names`` gives it. If ``names`` lacks it, its box says ``torch::autograd::AccumulateGrad``.
-
-# %%
-# A large graph
-# -------------
-# The graph of a large model can have hundreds of nodes or more. On a chain of 1,200 nodes, ``make_dot`` raised a
-# ``RecursionError``. Draw a part: begin at an intermediate result instead of the loss. Or draw a row of nodes as one box, as
-# this figure does:
-
-start = torch.tensor(0.5, requires_grad=True)
-end = start
-for _ in range(100):
-    end = torch.tanh(end)
-
-# graph: end -- A hundred nodes in a row: the 99 behind the root are drawn as one card
-
-# sphinx_gallery_start_ignore
-assert to_dot(end, {}).count("TanhBackward0") == 100
-assert "head" not in to_dot(model.body(x), names)
-# sphinx_gallery_end_ignore
+# - ``y`` is missing, because a node knows nothing about the names of your variables.
+# - ``inputs`` is missing, because it does not require grad. ``MvBackward0`` has ``None`` in its slot, which ``to_dot`` skips.
+# - ``weight`` has the name that ``names`` gives it. Without it, its box says ``torch::autograd::AccumulateGrad``.
 
 # %%
 # What people get wrong
@@ -191,6 +157,8 @@ assert "head" not in to_dot(model.body(x), names)
 _path = os.environ["PATH"]
 os.environ["PATH"] = ""
 # sphinx_gallery_end_ignore
+import graphviz
+
 dot = graphviz.Source(to_dot(loss, names))
 try:
     dot.pipe(format="svg")
@@ -205,10 +173,12 @@ assert "make sure the Graphviz executables are on your systems' PATH" in message
 
 # %%
 # Install Graphviz itself (``apt install graphviz``, ``brew install graphviz``), or use ``pygraphviz``, as the folded code
-# above does. You can also print the text and paste it into a viewer for Graphviz on the web. There the loss is at the top.
+# above does.
 #
 # **Drawing a result without a graph.** That is the result of ``loss.detach()``, a loss from a file, or a mean computed under
-# ``no_grad``. Then ``make_dot`` draws a single box, and ``to_dot`` raises:
+# ``no_grad``. Then ``make_dot`` of torchviz draws a single box, and ``to_dot`` raises:
+
+import io
 
 file = io.BytesIO()
 torch.save(loss, file)
@@ -265,18 +235,7 @@ assert model.body.weight.grad.abs().max() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# **Using the names of nodes as keys.** In Graphviz, the same name means the same box. So two ``tanh`` become one box with a
-# loop. That is why ``to_dot`` numbers the nodes.
-
-twice = torch.tanh(torch.tanh(model.body.weight)).grad_fn
-inner = twice.next_functions[0][0]
-# sphinx_gallery_start_ignore
-assert twice is not inner and twice.name() == inner.name() == "TanhBackward0"
-assert to_dot(torch.tanh(torch.tanh(model.body.weight)), {}).count("Tanh") == 2
-# sphinx_gallery_end_ignore
-draw_with_graphviz(
-    f"digraph {{{twice.name()} -> {inner.name()}}}", "One box with a loop"
-)
+# ``draw(loss)`` puts a red mark on such a parameter.
 
 # %%
 # Exercise
@@ -317,8 +276,8 @@ draw_with_graphviz(
 # %%
 # See also
 # --------
+# - :doc:`/guide/draw-your-own-graph`: values, gradients and folded modules in the drawing.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: other reasons why a layer does not learn.
 # - :ref:`sphx_glr_gallery_graphs_functions_are_nodes.py`: nodes and edges one by one.
-# - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`: how long the graph is there to be drawn.
 # - In PyTorch's reference: `Node.next_functions
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.graph.Node.next_functions.html>`__.

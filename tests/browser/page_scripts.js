@@ -233,7 +233,7 @@ function isTurned(edge) {
 // Values and gradients of a figure in all their digits, by the names of the cards.
 function listNumbers(figure) {
   const {notes, computed: {values, gradients}} = figure.graph;
-  return Object.fromEntries(Object.entries(notes).map(([key, note]) => [note[0][1], [values[key][0], gradients[key][0]]]));
+  return Object.fromEntries(Object.entries(notes).map(([key, note]) => [note[0][1], [values[key][0], gradients[key]?.[0]]]));
 }
 
 // -- What a reader does ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 from svg import Drawing, turned_upright
 
 import drawgrad
-from drawgrad.draw import HEIGHT, WIDTH, draw_graph, draw_picture
+from drawgrad.drawing import HEIGHT, WIDTH, draw_graph, draw_picture
 from drawgrad.model import Card, Edge, Graph
 
 EVERY_KIND = Graph(
@@ -219,7 +219,7 @@ def test_the_style_has_a_rule_for_each_role(role):
 def test_a_missing_library_of_graphviz_is_named_with_the_way_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
     with pytest.raises(ImportError, match=r"pygraphviz.*apt-get install libglib2\.0-0"):
-        runpy.run_path(str(Path(drawgrad.__file__).with_name("draw.py")))
+        runpy.run_path(str(Path(drawgrad.__file__).with_name("drawing.py")))
 
 
 # --- the small picture ---------------------------------------------------------------------------

@@ -16,15 +16,20 @@ from live_script import fill, run, written
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 25.0, -40.0, 1e-30, 1e30, math.inf, -math.inf, math.nan]
 #: PyTorch's own operations: not the formulas.
-_SAME_NAME = ["Abs", "Add", "Cos", "Div", "Exp", "Log", "Mul", "Neg", "Relu", "Sigmoid", "Sin", "Sqrt", "Sub", "Tanh"]
-TORCH = {f"{name}Backward0": getattr(torch, name.lower()) for name in _SAME_NAME} | {
+_SAME_NAME = "Abs Add Cos Div Exp Log Maximum Minimum Mul Neg Reciprocal Relu Sigmoid Sin Sqrt Sub Tanh"
+TORCH = {f"{name}Backward0": getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")} | {
     "ClampBackward1": lambda a, n, m: a.clamp(n, m),
     "MulBackward1": lambda a, n: torch.ops.aten.mul.Scalar(a, n),
     "PowBackward0": lambda a, n: a**n,
+    "PowBackward1": torch.pow,
+    "PowBackward2": lambda a, n: n**a,
     "RsubBackward1": lambda a, n: n - a,
+    "WhereBackward0": lambda a, b, n: torch.where(torch.tensor(n > 0), a, b),
 }
 CALLED_WITH = {"ClampBackward1": [(-1.0, 2.0)], "MulBackward1": [(3.0,)], "RsubBackward1": [(10.0,)]}
-CALLED_WITH["PowBackward0"] = [(2,), (3,), (0,), (0.5,), (-1,), (1,)]
+CALLED_WITH["PowBackward0"] = [(2,), (3,), (0,), (0.5,), (-1,), (1,), (-0.5,), (1.5,), (math.inf,), (-2,), (2.3,)]
+CALLED_WITH["PowBackward2"] = [(2,), (0,), (0.5,), (-1,), (1,), (-2.5,), (math.inf,)]
+CALLED_WITH["WhereBackward0"] = [(1.0,), (0.0,)]
 
 
 def test_every_rule_is_compared() -> None:

@@ -55,5 +55,5 @@ def test_the_cache_of_examples_depends_on_what_reads_and_not_on_what_draws() -> 
 
 
 def test_a_page_is_drawn_without_torch_and_nothing_knows_the_site() -> None:
-    found = loaded_by("import drawgrad.draw, drawgrad.play")
+    found = loaded_by("import drawgrad.drawing, drawgrad.play")
     assert not {"torch", "sphinx", "docutils", "atlas"} & found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from drawgrad.play import name_rules
 from drawgrad.rules import RULES
 
 NAMES = vars(torch) | {"n": 3}
-CALLED_WITH = {"ClampBackward1": {"n": -0.5, "m": 0.5}}
+CALLED_WITH = {
+    "ClampBackward1": {"n": -0.5, "m": 0.5},
+    "WhereBackward0": {"condition": torch.tensor([True, False, True])},
+}
+CALLED_WITH["PowBackward2"] = {"log": math.log}
 SHAPES = {
     "AddmmBackward0": {"a": (4,), "b": (2, 3), "c": (3, 4)},
     "DotBackward0": {"a": (3,), "b": (3,)},
@@ -30,7 +35,7 @@ def inputs(node: str) -> dict[str, torch.Tensor]:
 def test_a_rule_is_what_backward_computes(node: str) -> None:
     operation, *rules = RULES[node]
     given = inputs(node)
-    if node in ("LogBackward0", "SqrtBackward0"):
+    if node in ("LogBackward0", "PowBackward1", "SqrtBackward0"):
         given = {name: tensor.detach().abs().requires_grad_() for name, tensor in given.items()}
     code = {"a + b @ c": "torch.addmm(a, b, c)", "a.view(...)": "a.view(3, 2)"}.get(operation, operation)
     code = "torch.ops.aten.mul.Scalar(a, n)" if node == "MulBackward1" else code

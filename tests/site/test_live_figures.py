@@ -18,7 +18,7 @@ _SAME_NAME = (
     "Abs Add Cos Div Exp Log Log1P Maximum Minimum Mul Neg Pow Reciprocal Relu Rsqrt Sigmoid Sin Sqrt Sub Tan Tanh"
 )
 OPERATIONS = {name: getattr(torch, name.lower()) for name in _SAME_NAME.split(" ")}
-OPERATIONS |= {"ClampBackward1": torch.clamp, "MulBackward1": torch.mul}
+OPERATIONS |= {"ClampBackward1": torch.clamp, "MulBackward1": torch.mul, "PowBackward1": torch.pow}
 LEAST = 40
 
 
@@ -68,8 +68,8 @@ def replay(
 
 
 def called(kind: str, tensors: list[torch.Tensor], numbers: list[float]) -> torch.Tensor:
-    if kind == "RsubBackward1":
-        return numbers[0] - tensors[0]
+    if kind in ("RsubBackward1", "PowBackward2"):
+        return numbers[0] - tensors[0] if kind == "RsubBackward1" else numbers[0] ** tensors[0]
     return OPERATIONS[kind](*tensors, *numbers)
 
 

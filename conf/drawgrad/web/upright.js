@@ -1,5 +1,5 @@
 // Graph figures on a phone, and the one beside the front page's code: data flows from top to bottom, since from left to right most run
-// out of the room. Each part of a drawing says where it stands then (conf/drawgrad/draw.py). Without this script the reader scrolls sideways.
+// out of the room. Each part of a drawing says where it stands then (conf/drawgrad/drawing.py). Without this script the reader scrolls sideways.
 (() => {
   const PLACES = { svg: "viewBox", g: "transform", path: "d", polygon: "points" };
   const within = matchMedia("(max-width: 46em)").matches ? "" : ".expression ";

@@ -33,7 +33,7 @@ _ADVANCE = 0.602  # width of a character of a monospaced font, in ems: DejaVu, M
 _PADDING = 9
 _LINE, _LINE_OF_FIELDS = 17, 20
 _SIZE = {"name": 14.0, "operation": 12.0, "value": 12.5, "numbers": 12.0, "gradient": 12.5}
-_SIZE |= {"small": 12.0, "small gradient": 12.0}
+_SIZE |= {"small": 12.0, "small gradient": 12.0, "gradient alarm": 12.5}
 _GAP = _SIZE["name"] * _ADVANCE
 _EDGE_SIZE = 12.0
 _COLUMN = 904  # pixels that a figure has in a window of 1280
@@ -128,7 +128,7 @@ def _measure_text(role: str, characters: int) -> float:
 
 
 def _make_box(card: Card, *, show_saved: bool, is_live: bool) -> _Box:
-    said = _write_lines(card, show_saved=show_saved, is_live=is_live)
+    said = write_lines(card, show_saved=show_saved, is_live=is_live)
     lines = [[(role, _shorten_line(text)) for role, text in line] for line in said]
     width = max(sum(_measure_text(role, len(text)) for role, text in line) + _GAP * (len(line) - 1) for line in lines)
     if is_live:  # how wide a number may become when a leaf is changed, in most cases
@@ -140,7 +140,7 @@ def _make_box(card: Card, *, show_saved: bool, is_live: bool) -> _Box:
     return _Box(lines, width + 2 * _PADDING, len(lines) * line_height + 2 * _PADDING - 5, line_height)
 
 
-def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tuple[str, str]]]:
+def write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tuple[str, str]]]:
     """The lines of a card, each of parts with their roles."""
     if card.kind == "constant":
         return [[("small", "constant")]]
@@ -155,9 +155,10 @@ def _write_lines(card: Card, *, show_saved: bool, is_live: bool) -> list[list[tu
         if is_live and card.numbers:
             lines.append([("numbers", format_row(card.numbers))])
     numbers = card.gradient_numbers and not is_live
-    gradient = format_shape(card.gradient_shape or ()) if numbers else describe_gradient(card)
+    is_short = numbers and card.gradient_norm is None and not card.alarm
+    gradient = format_shape(card.gradient_shape or ()) if is_short else describe_gradient(card)
     if gradient:
-        lines.append([("gradient", f"grad {gradient}")])
+        lines.append([("gradient alarm", f"✗ grad {gradient}") if card.alarm else ("gradient", f"grad {gradient}")])
     if card.terms:  # many are counted instead of listed
         many = f"sum over {len(card.terms)} edges" if len(card.terms) > 4 else format_sum(card.terms)
         lines.append([("small gradient", f"= {many}")])
@@ -173,7 +174,7 @@ def _turn_upright(place: str) -> str:
     return f' data-upright="{place}"' if place else ""
 
 
-def _write_factor(edge: Edge) -> str:
+def write_factor(edge: Edge) -> str:
     text = "" if edge.derivative is None else f"× {format_number(edge.derivative)}"
     return f"out {edge.output} {text}".strip() if edge.output else text
 
@@ -183,8 +184,9 @@ def _draw_card(card: Card, box: _Box, layout: Layout, other: Layout | None) -> s
     left, top = x - box.width / 2, y - box.height / 2
     there = other.cards[card.key] if other else (x, y)
     turned = _turn_upright(f"translate({there[0] - x:.0f} {there[1] - y:.0f})" if other else "")
+    marks = (f" g-tint-{card.tint}" if card.tint else "") + (" g-alarm-card" if card.alarm else "")
     out = (
-        f'<g class="g-card g-{"root" if card.is_root else card.kind}" data-card="{card.key}"{turned}>'
+        f'<g class="g-card g-{"root" if card.is_root else card.kind}{marks}" data-card="{card.key}"{turned}>'
         f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="7"/>'
     )
     for number, line in enumerate(box.lines):
@@ -205,7 +207,7 @@ def _draw_edge(number: int, graph: Graph, layout: Layout, other: Layout | None) 
         f'<path d="{_draw_line(route, 1)}"{_turn_upright(_draw_line(there, 0) if there else "")}/>'
         f'<polygon points="{_draw_arrow(route)}"{_turn_upright(_draw_arrow(there) if there else "")}/>'
     )
-    text = _write_factor(edge)
+    text = write_factor(edge)
     if text and route.label:
         x, y = route.label
         beside = _turn_upright(f"{there.label[0]:.0f} {there.label[1] + 4:.0f}" if there and there.label else "")
@@ -241,7 +243,7 @@ def _lay_out(graph: Graph, boxes: Mapping[int, _Box], direction: str) -> Layout:
 
     A number on an edge reserves its room with an empty table.
     """
-    texts = [_write_factor(edge) for edge in graph.edges]
+    texts = [write_factor(edge) for edge in graph.edges]
     beside, numbered, plain = _DISTANCES[direction]
     lines = [f"rankdir={direction} nodesep={beside} ranksep={numbered if any(texts) else plain}"]
     lines.append('node [shape=box fixedsize=true label=""]')
