@@ -48,7 +48,11 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old content or the new, never a part. Its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    try:
+        part.write_text(text, encoding="utf-8")
+    except OSError as error:  # where a disk is full, Python does not say which file it was
+        error.filename = str(path)
+        raise
     os.replace(part, path)
 
 
