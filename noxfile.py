@@ -39,6 +39,8 @@ def install_environment(session: nox.Session, torch: str = TORCH) -> Path:
 
     :returns: the folder of its programs.
     """
+    if not os.access(ROOT, os.W_OK):
+        session.error(f"Nothing can be written to {ROOT}: a build needs .nox, build and docs/gallery. Copy it first.")
     home, text = ROOT / ".nox" / (torch or "site"), (ROOT / "requirements.txt").read_text()
     if torch:
         wish = "torch" if torch == "newest" else f"torch=={torch}"

@@ -34,6 +34,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.ext.intersphinx import InventoryAdapter
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from .code_reader import TorchNames, Use, find_uses, list_other_names
@@ -41,6 +42,8 @@ from .folds import make_details
 from .page_store import PageStore, connect_for_pages, enable_stores
 from .pages import list_pages_in_order
 from .toolbox import link_to
+
+logger = logging.getLogger(__name__)
 
 INDEX = "reference/names"
 LONGEST = 10  # names in the line of a page
@@ -80,9 +83,17 @@ def lead_to_release(app: Sphinx, document: nodes.document) -> None:
     for raw in document.findall(nodes.raw):  # rows of long tables
         if _STABLE.search(raw.astext()):
             raw[:] = [nodes.Text(_STABLE.sub(release, raw.astext()))]
-    for link in document.findall(nodes.reference):
-        if "refuri" in link:
-            link["refuri"] = _STABLE.sub(release, link["refuri"])
+    links = [link for link in document.findall(nodes.reference) if _STABLE.match(link.get("refuri", ""))]
+    if not links:
+        return
+    places = {item.uri for named in InventoryAdapter(app.env).main_inventory.values() for item in named.values()}
+    pages = {place.partition("#")[0] for place in places}
+    for link in links:
+        link["refuri"] = address = _STABLE.sub(release, link["refuri"])
+        page, _, anchor = address.partition("#")
+        # names are in the inventory with their anchors, other parts of a page are not
+        if page not in pages or (anchor.startswith("torch.") and address not in places):
+            logger.warning("PyTorch's reference has no %s, or objects.inv is old", address, location=link)
 
 
 def get_torch_names(env: BuildEnvironment) -> TorchNames:

@@ -81,8 +81,11 @@ FAULTY = [
     Faulty("has_no_syntax_later", f"x = 1\n{CELL}y = )\n", "SyntaxError: unmatched", "y = )"),
     Faulty("is_indented_by_a_tab", "if os:\n    x = 1\n\ty = 2\n", "TabError: inconsistent use of tabs", "\ty = 2"),
     Faulty("is_indented_wrongly", "x = 1\n  y = 2\n", "IndentationError: unexpected indent", "  y = 2"),
-    Faulty("has_a_mark", "x = 1\n", "invalid non-printable character U+FEFF", "", head=f"\ufeff{HEAD}"),
+    Faulty("has_a_mark", "x = 1\n", "save it as UTF-8 without BOM", "", head=f"\ufeff{HEAD}"),
     Faulty("is_empty", "", BARE, "", head=""),
+    Faulty(
+        "asks_for_no_time", "# sphinx_gallery_time_limit = a minute\nx = 1\n", "write a positive number", "# sphinx"
+    ),
     Faulty("is_not_utf8", "x = 1\ny = '\udcff'\n", "not UTF-8", "y = "),
     Faulty("has_no_title", "x = 1\n", "the docstring with its title", "", head=UNTITLED),
     Faulty("has_no_docstring", "x = 1\n", BARE, "", head="import torch\n"),

@@ -13,7 +13,7 @@ PLOT = "import matplotlib.pyplot as plt\n\nplt.plot([1, 2])\n"
 MARK, EMPTY, BARE, LATIN = (f"examples/faults/a_{name}.py" for name in ("mark", "empty", "bare", "latin"))
 STOPS = [
     example("a_syntax", "x = 1\nx = = 2\n", "SyntaxError: invalid syntax", "x = = 2"),
-    Fault(MARK, "\ufeff" + head_of("A mark") + "x = 1\n", "invalid non-printable character U+FEFF", '\ufeff"""'),
+    Fault(MARK, "\ufeff" + head_of("A mark") + "x = 1\n", "save it as UTF-8 without BOM", '\ufeff"""'),
     Fault(EMPTY, "", "a page begins with a docstring"),
     Fault(BARE, "x = 1\n", "a page begins with a docstring", "x = 1"),
     Fault(LATIN, head_of("Latin-1") + "x = '\udcff'\n", "save it as UTF-8", "x ="),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import sys
@@ -69,8 +70,13 @@ def test_a_release_and_ci_trust_no_page_of_an_earlier_build(monkeypatch: pytest.
     assert make(["--only", "graphs/first_graph"], False) == ["-D", "atlas_only=graphs/first_graph"]
 
 
-def test_an_old_python_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_checkout_and_an_old_python_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nox", mock.MagicMock())
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    session = mock.Mock(**{"error.side_effect": SystemExit})
+    with pytest.raises(SystemExit):
+        runpy.run_path(str(ROOT / "noxfile.py"))["install_environment"](session)
+    assert "Nothing can be written to" in session.error.call_args[0][0]
     monkeypatch.setattr(sys, "version_info", (3, 10))
     with pytest.raises(SystemExit, match=r"needs Python 3.11 or later; this nox runs with 3"):
         runpy.run_path(str(ROOT / "noxfile.py"))

@@ -181,3 +181,11 @@ def test_markdown_notebooks_and_the_search_have_the_code_alone(built: Build) -> 
     with_links = {path.name for path in others if RELEASE in path.read_text(encoding="utf-8")}
     # the list of names, and the address that is written by hand
     assert len(others) > 5 and with_links == {"names.html.md", "example.html.md"}
+
+
+@pytest.mark.parametrize("address", ["generated/torch.gone.html", "size.html#torch.gone"])
+def test_an_address_that_the_reference_has_not_fails_the_build(built: Build, address: str) -> None:
+    wrong = f"# Page\n\nText.\n\n[Gone](https://docs.pytorch.org/docs/stable/{address}).\n"
+    (built.site / "docs/page.md").write_text(wrong)
+    again = build(built.site)
+    assert again.code != 0 and f"page.md:5: WARNING: PyTorch's reference has no {RELEASE}{address}" in again.output

@@ -135,7 +135,7 @@ def make_job(page: Page, work: Path, limits: Limits = LIMITS, *, on_paper: bool 
         page.name,
         page.script,
         (work / page.name.replace("/", "--")).resolve(),
-        replace(limits, seconds=max(limits.seconds, scripts.find_time_limit(text))),
+        replace(limits, seconds=max(limits.seconds, scripts.find_time_limit(text)[0])),
         alone=has_request("varies", scripts.split_at_mark(text)[0] if on_paper else text),
         end=scripts.find_marks(text)[0] if on_paper else None,
     )

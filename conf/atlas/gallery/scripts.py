@@ -18,7 +18,7 @@ HEADER = "GALLERY_HEADER.rst"
 MARK = ".. needs-a-gpu::"
 
 _MARK = re.compile(rf"^(# |){re.escape(MARK)}[ \t]*$", re.MULTILINE)
-_TIME_LIMIT = re.compile(r"^# sphinx_gallery_time_limit[ \t]*=[ \t]*(\d+(?:\.\d+)?)[ \t]*$", re.MULTILINE)
+_TIME_LIMIT = re.compile(r"^# sphinx_gallery_time_limit\b(?:[ \t]*=[ \t]*(\d+(?:\.\d+)?)[ \t]*$)?", re.MULTILINE)
 _DOCSTRING = re.compile(r"\A\ufeff?(?:\s*#.*\n)*\s*[rR]?(\"\"\"|''')(.*?)\1", re.DOTALL)
 
 
@@ -100,10 +100,10 @@ def can_be_listed(script: Path) -> bool:
     return bool(read_title(read_script(script))) and not find_wrong_encoding(script)
 
 
-def find_time_limit(text: str) -> float:
-    """What a script asks for with ``# sphinx_gallery_time_limit = SECONDS``; 0 if it does not."""
+def find_time_limit(text: str) -> tuple[float, int]:
+    """What a script asks for with ``# sphinx_gallery_time_limit = SECONDS``, and in which line; 0 if it does not."""
     found = _TIME_LIMIT.search(text)
-    return float(found[1]) if found else 0.0
+    return (float(found[1] or 0), text.count("\n", 0, found.start()) + 1) if found else (0.0, 0)
 
 
 def check_scripts(examples: Path) -> None:
@@ -165,12 +165,18 @@ def check_source(script: Path) -> None:
 
     :raises PageFault, SyntaxError: if it cannot.
     """
+    content = script.read_bytes()
+    if content.startswith(b"\xef\xbb\xbf"):
+        raise PageFault(f"{script}:1: the file begins with a byte order mark; save it as UTF-8 without BOM")
     if fault := find_wrong_encoding(script):
         raise PageFault(fault)
-    text = script.read_text(encoding="utf-8")
+    text = content.decode()
     ast.parse(text, str(script))
     if not read_title(text):
         raise PageFault(f'{script}:1: a page begins with a docstring, """...""", and the docstring with its title')
+    seconds, line = find_time_limit(text)
+    if line and not seconds:
+        raise PageFault(f"{script}:{line}: this is no time limit; write a positive number of seconds, such as 120")
 
 
 def explain_error(error: BaseException, script: Path, running_line: int) -> Fault:
