@@ -109,7 +109,6 @@ _own_scripts = {
     "calculator.js": '<form class="calculator',
     **dict.fromkeys(("dagre.min.js", "language.js", "page.js"), '<form class="typed'),
     "learning_path.js": "",
-    "link_previews.js": "",
     "copy_page.js": "",
 }
 atlas_scripts = _own_scripts | {  # and those of extensions

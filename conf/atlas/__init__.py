@@ -11,7 +11,7 @@
 ``figures``         graphs and plots
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
-``related``         pages like this one, and tags
+``tags``            the tags of a page, and the list of all pages with theirs
 ``search``          what the search finds of each page, and the list of errors by what people say
 ``checks``          what fails a page, with file and line
 ``head``            what is said of a page elsewhere: its description; marks in its text for the style sheet
@@ -20,7 +20,6 @@
 ``build_facts``     what a build was made from
 ``markdown_copies`` the pages as Markdown
 ``site_files``      files of the whole site, written after all pages
-``upstream``        bugs of others, each with the version that it may go with
 =================== =====================================================================================
 
 ``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell, and ``examples/pages.toml``.
@@ -47,7 +46,7 @@ HERE = Path(__file__).parent
 FEATURES = (
     *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures"),
     *("build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
-    *("related", "search", "markdown_copies", "site_files", "upstream"),
+    *("tags", "search", "markdown_copies", "site_files"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (

@@ -1,6 +1,6 @@
 """The foot of a page: all lines that the site puts below the text, in one place.
 
-``insert_foot`` puts the lines into the page, from top to bottom: related pages, and the fold "About this page" with how many
+``insert_foot`` puts the lines into the page, from top to bottom: the fold "About this page" with how many
 asserts ran, the names of PyTorch used here, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before
 them and what to install after them. Each line comes from the feature that knows it; none puts itself anywhere.
 
@@ -28,7 +28,7 @@ from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
 from atlas.names import names_line
 from atlas.page_store import connect_for_pages
-from atlas.related import related_lines
+from atlas.tags import list_tags_line
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
 SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"
@@ -60,7 +60,7 @@ def insert_foot(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def list_foot_lines(app: Sphinx, document: nodes.document, page: str) -> list[nodes.Node]:
-    """What is above the downloads: related pages, and a fold of what else is known of the page.
+    """What is above the downloads: a fold of what else is known of the page.
 
     The number of asserts is taken from where the code ends.
     """
@@ -68,9 +68,8 @@ def list_foot_lines(app: Sphinx, document: nodes.document, page: str) -> list[no
     for line in counted:
         line.parent.remove(line)
     names = names_line(app, page)
-    related, tags = related_lines(app, page)
-    folded = [*counted, *([names] if names else []), *tags]
-    return [*related, *([make_details("About this page", *folded, classes=["about-page"])] if folded else [])]
+    folded = [*counted, *([names] if names else []), *list_tags_line(app, page)]
+    return [make_details("About this page", *folded, classes=["about-page"])] if folded else []
 
 
 def find_downloads(document: nodes.document) -> nodes.container | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import lightningcss
+import myst_nb.sphinx_ext
 import rjsmin
 from docutils import nodes
 from furo import get_pygments_stylesheet
@@ -153,6 +154,19 @@ def hide_short_contents(app: Sphinx, page: str, template: str, context: dict[str
     context["furo_hide_toc"] = context.get("toc", "").count("<a ") <= FEW_HEADINGS
 
 
+def copy_myst_nb_css(app: Sphinx) -> None:
+    """Copy MyST-NB's style sheet before pages are written, by its own function. MyST-NB copies it at the end of the build.
+
+    Sphinx adds a checksum to the address of a style sheet if the file is there when a page is written. So the first build
+    writes pages without the checksum of this file, and a second build writes them with it. No issue was found that reports it.
+    Delete this function when MyST-NB copies earlier than at ``build-finished`` (``setup`` in ``myst_nb/sphinx_ext.py``).
+    """
+    if app.builder.format != "html":
+        return
+    (Path(app.outdir) / "_static").mkdir(parents=True, exist_ok=True)
+    myst_nb.sphinx_ext.add_global_html_resources(app, None)
+
+
 def setup(app: Sphinx) -> None:
     for file in (SHEET, *ALONE):
         app.add_css_file(Path(file).name)
@@ -163,3 +177,4 @@ def setup(app: Sphinx) -> None:
     connect_for_pages(app, "html-page-context", keep_needed_scripts, 900)
     connect_for_pages(app, "html-page-context", shrink_before_pages, 900)
     app.connect("build-finished", shrink_at_end)
+    app.connect("builder-inited", copy_myst_nb_css)

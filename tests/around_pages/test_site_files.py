@@ -1,8 +1,7 @@
-"""What is written once for the whole site: previews, old addresses, archives; and what is refused."""
+"""What is written once for the whole site: the site map, old addresses, archives; and what is refused."""
 
 from __future__ import annotations
 
-import json
 import re
 import zipfile
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.site_files import ARCHIVES, EXAMPLES, FOLDER, PREVIEWS, SITE, find_lost_addresses
+from atlas.site_files import ARCHIVES, EXAMPLES, FOLDER, SITE, find_lost_addresses
 from markup import addresses
 from tiny.tiny_site import Build, build, written
 
@@ -24,19 +23,6 @@ def test_the_sitemap_names_each_page(hosted: Build) -> None:
     named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text(encoding="utf-8"))
     assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
     assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
-
-
-# -- What a link shows ----------------------------------------------------------------------------
-
-
-def test_links_show_pages_by_their_description_and_terms_by_their_definition(hosted: Build) -> None:
-    written_ = (hosted.out / PREVIEWS).read_text(encoding="utf-8")
-    previews = json.loads(written_.removeprefix("window.atlasLinkPreviews="))
-    assert previews["words.html"] == ["Words", "The words, each in a sentence. See leaf."]
-    assert "bare.html" not in previews
-    assert previews["words.html#term-leaf"] == ["leaf 叶子", "A tensor without a node. It is x."]
-    for term in ("node", "edge"):
-        assert previews[f"words.html#term-{term}"] == [term, "The product v⊤J is computed here."]
 
 
 # -- Old addresses --------------------------------------------------------------------------------
@@ -102,7 +88,7 @@ def test_a_published_build_makes_two_archives(hosted: Build, hosted_page: Page) 
         *("LICENSE", "basics/two.ipynb", "basics/two.py", "graphs/one.ipynb", "graphs/one.py")
     ]
     in_site = set(names(hosted.out / SITE))
-    assert in_site >= {"index.html", "search-index.js", PREVIEWS, "llms-full.txt", "_static/atlas.css"}
+    assert in_site >= {"index.html", "search-index.js", "llms-full.txt", "_static/atlas.css"}
     assert not {"404.html", "sitemap.xml", *ARCHIVES} & in_site
     found = [link["href"] for link in hosted_page("about/take").select("a.site-file")]
     assert found == [f"{HERE}{SITE}", "../llms-full.txt"]

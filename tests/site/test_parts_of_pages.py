@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import defaultdict
@@ -14,7 +13,6 @@ from bs4 import BeautifulSoup
 
 from atlas.footer import SCOPE_PAGE, SCOPE_SECTION
 from atlas.page_weight import SHEET, UNUSED, join_sheets
-from atlas.site_files import PREVIEWS
 from markup import read
 from sources import GENERATED, ROOT
 
@@ -44,19 +42,6 @@ def test_pages_that_teach_say_at_their_foot_what_they_are_about(site: Path) -> N
         links = [link["href"] for link in read(site / f"{page}.html").select("footer .built a[href]")]
         to_scope = [link for link in links if link.endswith(f"{SCOPE_PAGE}.html#{SCOPE_SECTION}")]
         assert len(to_scope) == (page in teach), page
-
-
-# -- The texts that links show ---------------------------------------------------------------------
-
-
-def test_each_page_and_each_term_has_a_small_text_for_its_links(site: Path, all_pages: list[str]) -> None:
-    texts = json.loads((site / PREVIEWS).read_text(encoding="utf-8").partition("=")[2])
-    assert len(gzip.compress((site / PREVIEWS).read_bytes(), 5)) / 1024 <= 0.12 * len(texts)  # KiB, as nginx sends it
-    assert not set(all_pages) - GENERATED - texts.keys()
-    assert not [address for address, (_title, text) in texts.items() if "\\" in text or len(text) < 20]
-    terms = read(site / "reference/glossary.html").select("dl.glossary > dt[id]")
-    anchors = {f"reference/glossary.html#{term['id']}" for term in terms}
-    assert len(anchors) > 50 and {address for address in texts if "#" in address} == anchors
 
 
 # -- Lines beside a graph --------------------------------------------------------------------------
