@@ -11,11 +11,10 @@ for (const form of document.querySelectorAll("form.filter")) {
     while (item.localName === "dt" && found.at(-1).nextElementSibling?.localName === "dd") found.push(found.at(-1).nextElementSibling);
     return found;
   };
-  const entries = [...document.querySelectorAll(items)].map(item => {
-    const parts = partsOf(item);
-    const kinds = item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [];
-    return { item, parts, kinds };
-  });
+  const entries = [...document.querySelectorAll(items)].map(item => ({
+    item, parts: partsOf(item),
+    kinds: item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [],
+  }));
   // Read when something is asked: the cells of hundreds of rows take a phone a while.
   const textOf = entry => entry.text ??= (entry.item.cells ? [...entry.item.cells].slice(0, cells) : headOnly === undefined ? entry.parts
     : [entry.item]).map(part => part.textContent).join(" ").toLowerCase();

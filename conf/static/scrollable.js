@@ -33,6 +33,6 @@
   for (const cell of document.querySelectorAll("table:not(.numbers) > colgroup:has(> col:nth-child(3)) ~ tbody td:not(:first-child)"))
     if (cell.textContent) cell.dataset.label = cell.closest("table").rows[0].cells[cell.cellIndex].textContent;
   // The one font that a page loads is that of formulas. A fold that is closed would be laid out to be measured.
-  const formulas = boxes.filter(box => box.matches("div.math"));
-  document.fonts.addEventListener("loadingdone", () => mark(formulas.filter(box => box.checkVisibility({ contentVisibilityAuto: true }))));
+  const isOpenFormula = box => !goesDown(box) && box.checkVisibility({ contentVisibilityAuto: true });
+  document.fonts.addEventListener("loadingdone", () => mark(boxes.filter(isOpenFormula)));
 })();
