@@ -39,8 +39,13 @@ _CODE = "_static/pygments.css"
 UNUSED = re.compile(
     r"-Color-?.*"  # MyST-NB: output in the colors of a terminal
     r"|sd-(?!(?:card|col|container|d|dropdown|font|g|hide|m[bt]|octicon|row|shadow|sphinx|stretched|summary|w)(?:-|$)).+"
+    r"|sd-row-cols-(?!(?:\w\w-)?[13]$).+"  # a browser asks each element of a page about each of them
     r"|sphx-glr-(thumb|tag).*"  # sphinx-gallery's own cards: atlas.cards has others
+    r"|no-dl"
 )
+#: Rules of furo that hang on whether an element has a class, or on its role. When one changes, a browser styles all that is in
+#: the element anew: the whole page, as furo's script changes a class of ``<html>``. No page has a list that they are for.
+COSTLY = {"dl[class]": "dl.no-dl", "dl:not([class])": "dl.no-dl", "article[role=main] *": "article *"}
 _CLASS = re.compile(r"\.(-?[A-Za-z_][\w-]*)")
 #: The entry of a page about an error in the sidebar of another one.
 _ENTRY = re.compile(r'<li class="toctree-l2"><a class="reference internal" href="(\w+)\.html">.*?</li>\n?', re.DOTALL)
@@ -76,6 +81,8 @@ def join_sheets(sheets: dict[str, str]) -> str:
     small = []
     for name, text in sheets.items():
         css = get_pygments_stylesheet() if name == _CODE else text
+        for costly, plain in COSTLY.items():
+            css = css.replace(costly, plain)
         unused = {found for found in _CLASS.findall(css) if UNUSED.fullmatch(found)}
         try:
             small.append(lightningcss.process_stylesheet(css, filename=name, unused_symbols=unused))

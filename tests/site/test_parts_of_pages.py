@@ -12,7 +12,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from atlas.footer import SCOPE_PAGE, SCOPE_SECTION
-from atlas.page_weight import SHEET, UNUSED, join_sheets
+from atlas.page_weight import COSTLY, SHEET, UNUSED, join_sheets
 from markup import read
 from sources import GENERATED, ROOT
 
@@ -95,6 +95,11 @@ def test_it_has_the_rules_of_each_sheet_as_the_build_has_left_it(site: Path, she
     (path,) = (site / "_static").glob(f"{sheet}.css")
     rules = join_sheets({"_static/sheet.css": path.read_text(encoding="utf-8")}).strip()
     assert rules and rules in (site / SHEET).read_text(encoding="utf-8")
+
+
+def test_no_rule_of_the_theme_styles_a_page_twice(site: Path) -> None:
+    theme, sheet = ((site / path).read_text(encoding="utf-8") for path in ("_static/styles/furo.css", SHEET))
+    assert [costly for costly in COSTLY if costly not in theme or costly in sheet] == []
 
 
 # -- Sources and pages -----------------------------------------------------------------------------
