@@ -27,9 +27,15 @@ def page(tmp_path: Path) -> Page:
     return Page(script, tmp_path / "docs" / "gallery" / "cuda")
 
 
+@pytest.fixture(scope="module")
+def made(run: Callable) -> Path:
+    """What a run of the whole page makes."""
+    return run({"page": HALVES})["page"].job.made
+
+
 @pytest.fixture
-def recorded(page: Page, run: Callable) -> Page:
-    write_recording(page, run({"page": HALVES})["page"].job.made, FACTS)
+def recorded(page: Page, made: Path) -> Page:
+    write_recording(page, made, FACTS)
     return page
 
 
