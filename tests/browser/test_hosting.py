@@ -33,7 +33,7 @@ SECURITY = [
     "X-Content-Type-Options",
 ]
 BELOW = "/some-fork/"
-NOWHERE = ["none.html", "no/such/page.html", "gallery/none/at/all/", "_static/none.css?v=1234"]
+NOWHERE = ["none.html", "gallery/none/at/all/"]
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,6 @@ def test_text_has_its_type_and_all_headers_and_is_sent_small(origin: str, addres
     assert gzip.decompress(small.body) == plain.body and len(small.body) < len(plain.body) / 2
     again = ask_server(f"{origin}/{address}", If_None_Match=plain.headers["ETag"])
     assert (again.status, again.body) == (304, b""), "what has not changed is not sent again"
-
-
-def test_other_files_have_their_types(origin: str) -> None:
-    for address, type_ in {"_static/mark.svg": "image/svg+xml", "objects.inv": "application/octet-stream"}.items():
-        assert ask_server(f"{origin}/{address}").headers["Content-Type"] == type_
 
 
 def test_what_has_a_checksum_is_kept_and_all_else_asked_for_again(origin: str, site: Path) -> None:

@@ -20,6 +20,7 @@ FILES = {
     "docs/guide/new.md": "# The new page\n\n## A part\n\nText.\n\n## Another part\n\nText.\n",
     "docs/moved-pages.txt": "old.html guide/new.html\nlong/gone.html guide/new.html#a-part\n",
 }
+BELOW = "/some-fork/"
 CASES = [
     ("old.html", "guide/new.html"),
     ("old.html#another-part", "guide/new.html#another-part"),
@@ -27,15 +28,10 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["/", "/some-fork/"])
-def below(request: pytest.FixtureRequest) -> str:
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def moved(below: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATLAS_SITE", f"https://owner.example{below}")
+        patch.setenv("ATLAS_SITE", f"https://owner.example{BELOW}")
         done = build(written(tmp_path_factory.mktemp("moved"), FILES))
     assert done.code == 0, done.output
     return done.out
@@ -56,9 +52,9 @@ def static_host(folder: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize(("old", "new"), CASES)
 def test_it_leads_on_below_a_path_and_under_the_policy(
-    moved: Path, below: str, server: Server, fresh: BrowserContext, old: str, new: str
+    moved: Path, server: Server, fresh: BrowserContext, old: str, new: str
 ) -> None:
-    with server(moved, below) as origin:
+    with server(moved, BELOW) as origin:
         visit = Visit()
         tab = open_page(fresh, origin, old, visit)
         tab.wait_for_url(f"{origin}/{new}")

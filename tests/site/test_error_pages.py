@@ -122,7 +122,6 @@ FIRST, SECOND = "try:\n    y += 1\n    y.backward()\nexcept ...", "y = y + 1  # 
     [
         ("", "", [FIRST, SECOND], None),
         ("in-short", "other", [FIRST, SECOND], "no In short box"),
-        ("highlight-diff", "highlight-text", [FIRST, SECOND], "no In short box with a '.. code-block:: diff'"),
         ("Not this", "But not", [FIRST, SECOND], "begin a paragraph with '**Not this:**'"),
         ("it went wrong", "else", [FIRST, SECOND], "the first output is not the message"),
         (DIFF, "- y += 1", [FIRST, SECOND], "a diff has 2 to 8 lines"),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from bs4 import BeautifulSoup, Tag
 
-from atlas import upstream
 from tiny.tiny_site import Build, build, copy_conf, written
 
 TABLE = "# Table\n\n```{table}\n:widths: 25 75\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n```\n"
@@ -57,21 +54,3 @@ def widths(built: Build) -> list[Tag]:
 def test_a_table_has_the_widths_that_it_was_given(mended: Build, left_alone: Build) -> None:
     assert len(widths(mended)) == 2
     assert widths(left_alone) == []
-
-
-def test_a_newer_version_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one whose number has more digits. The tests above then say whether the bug is still there."""
-    done: list[object] = []
-    app = SimpleNamespace(connect=lambda *what: done.append(what), add_transform=done.append)
-    upstream.setup(app)
-    assert len(done) == 2
-    for step in ((0, 1, ".0"), (0, 10, "rc1"), (1, 0, ".0")):
-        newer = {package: newer_than(package, *step) for package in ("myst-nb", "myst-parser")}
-        monkeypatch.setattr(upstream, "version", newer.get)
-        upstream.setup(app)
-    assert len(done) == 2
-
-
-def newer_than(package: str, major: int, minor: int, end: str) -> str:
-    old = version(package).split(".")
-    return f"{int(old[0]) + major}.{int(old[1]) + minor}{end}"
