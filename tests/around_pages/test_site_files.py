@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,12 +17,6 @@ from tiny.tiny_site import Build, build, written
 
 Page = Callable[[str], BeautifulSoup]
 HERE = "https://owner.example/fork/"
-
-
-def test_the_sitemap_names_each_page(hosted: Build) -> None:
-    named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text(encoding="utf-8"))
-    assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
-    assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
 
 
 # -- What a link shows ----------------------------------------------------------------------------

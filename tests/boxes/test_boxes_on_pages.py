@@ -138,26 +138,6 @@ def test_a_fault_is_told_with_its_file_and_line(broken: Build, name: str) -> Non
     assert re.search(rf"docs/{name}\.md:3: .*{re.escape(says)}", broken.output), broken.about(f"{name}.md")
 
 
-# -- How many asserts ran -------------------------------------------------------------------------
-
-
-def test_each_assert_statement_counts_once(page: Page) -> None:
-    """Hidden, over several lines, in a loop that runs twice, in a function: four."""
-    (said,) = page("graph_of_a_product").select("p.claims")
-    assert said.get_text().startswith("4 asserts ran on this page")
-    (said,) = page("one_assert").select("p.claims")
-    assert said.get_text().startswith("One assert ran on this page")
-    assert not page("no_assert").select("p.claims")
-
-
-def test_the_count_stands_before_the_downloads_in_the_fold_about_the_page(page: Page) -> None:
-    for name in ("one_assert", "exercise_at_the_end"):
-        (said,) = page(name).select("p.claims")
-        (downloads,) = page(name).select(".sphx-glr-footer")
-        assert said.find_next(class_="sphx-glr-footer") is downloads
-        assert said.find_parent("details")["class"] == ["about-page"] and not downloads.find_parent("details")
-
-
 # -- Folds and questions --------------------------------------------------------------------------
 
 
