@@ -111,7 +111,6 @@ BESIDE = "this question stands beside its answer: put its cell below '.. solutio
 #: Each in the third line of a page.
 FAULTS = {
     "quoted": (QUOTED.replace("ADDRESS", "a thread somewhere"), "say where the message was seen"),
-    "plain": (QUOTED.replace("ADDRESS", "http://example.org"), "say where the message was seen"),
     "unnamed": ("```{torch-changed} 2.14\nText.\n```\n", "name what was measured: ':probe: kinks:"),
     "unknown": ("```{torch-changed} 2.14\n:probe: kinks: x.no()\n```\n", "no probe 'kinks: x.no()'"),
     "unchanged": (f"```{{torch-changed}} 2.15\n:probe: {KINK}\n```\n", UNCHANGED),

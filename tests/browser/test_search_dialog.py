@@ -127,8 +127,7 @@ def test_an_address_that_is_dead_offers_the_nearest_pages(opened: Callable[[str]
     assert [link for link in links.all() if link.get_attribute("href").endswith("/leaves_and_roots.html")]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "dark")])
 def test_axe_finds_nothing_in_the_open_dialog(
     window: Callable[[str], BrowserContext], origin: str, width: int, theme: str
 ) -> None:

@@ -105,8 +105,6 @@ def called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         def __init__(self, command: list[str], **_: Any) -> None:
             commands.append(command)
             self.returncode, self.stderr = int("torch==0.0.1" in command), "No matching distribution"
-            if "venv" in command:
-                Path(command[-1], "bin").mkdir(parents=True)
 
     monkeypatch.setattr(versions, "HOME", tmp_path)
     monkeypatch.setattr(versions.subprocess, "run", Done)
