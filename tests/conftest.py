@@ -23,6 +23,8 @@ HTML = Path("build/html")
 #: The suites that ask the same of each page or example. Their tests are named for it.
 OF_THE_SITE = ("site", "browser")
 _PAGE = re.compile(rf"tests/(?:{'|'.join(OF_THE_SITE)})/\w+\.py::\w+\[(?P<page>[^\]\s]+?\.(?:html|py))[-\]]")
+#: A folder whose files look at the same two sites.
+_SHARING = re.compile("(tests/around_pages)/")
 
 pytest_plugins = ["tiny.fixtures"]
 
@@ -48,11 +50,11 @@ def pytest_collection_finish() -> None:
 
 
 class KeepTogether(LoadScopeScheduling):
-    """Gives a process that is free the next file, or the next page: what one test prepares for others is prepared once."""
+    """Gives a process that is free the next file, folder or page: what one test prepares for others is prepared once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        found = _PAGE.match(nodeid)
-        return found["page"] if found else nodeid.partition("::")[0]
+        found = _PAGE.match(nodeid) or _SHARING.match(nodeid)
+        return found[1] if found else nodeid.partition("::")[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

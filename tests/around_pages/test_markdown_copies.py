@@ -6,13 +6,6 @@ from atlas.markdown_copies import convert_page
 from tiny.tiny_site import Build
 
 
-def test_each_page_has_its_copy_and_names_it(hosted: Build) -> None:
-    copy = (hosted.out / "gallery/basics/two.html.md").read_text(encoding="utf-8")
-    assert copy.startswith("# A page\n") and "``` python\nimport torch" in copy
-    page = (hosted.out / "gallery/basics/two.html").read_text(encoding="utf-8")
-    assert '<link rel="alternate" type="text/markdown" href="two.html.md">' in page
-
-
 def test_what_is_for_the_eye_is_left_out() -> None:
     page = (
         '<article><svg role="img" aria-label="A &amp; B"><text>no</text></svg>'

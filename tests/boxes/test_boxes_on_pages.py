@@ -105,7 +105,6 @@ BESIDE = "this question stands beside its answer: put its cell below '.. solutio
 #: Each in the third line of a page.
 FAULTS = {
     "quoted": (QUOTED.replace("ADDRESS", "a thread somewhere"), "say where the message was seen"),
-    "plain": (QUOTED.replace("ADDRESS", "http://example.org"), "say where the message was seen"),
     "unnamed": ("```{torch-changed} 2.14\nText.\n```\n", "name what was measured: ':probe: kinks:"),
     "unknown": ("```{torch-changed} 2.14\n:probe: kinks: x.no()\n```\n", "no probe 'kinks: x.no()'"),
     "unchanged": (f"```{{torch-changed}} 2.15\n:probe: {KINK}\n```\n", UNCHANGED),
@@ -127,26 +126,6 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def test_a_fault_is_told_with_its_file_and_line(broken: Build, name: str) -> None:
     _text, says = FAULTS[name]
     assert re.search(rf"docs/{name}\.md:3: .*{re.escape(says)}", broken.output), broken.about(f"{name}.md")
-
-
-# -- How many asserts ran -------------------------------------------------------------------------
-
-
-def test_each_assert_statement_counts_once(page: Page) -> None:
-    """Hidden, over several lines, in a loop that runs twice, in a function: four."""
-    (said,) = page("graph_of_a_product").select("p.claims")
-    assert said.get_text().startswith("4 asserts ran on this page")
-    (said,) = page("one_assert").select("p.claims")
-    assert said.get_text().startswith("One assert ran on this page")
-    assert not page("no_assert").select("p.claims")
-
-
-def test_the_count_stands_before_the_downloads_in_the_fold_about_the_page(page: Page) -> None:
-    for name in ("one_assert", "exercise_at_the_end"):
-        (said,) = page(name).select("p.claims")
-        (downloads,) = page(name).select(".sphx-glr-footer")
-        assert said.find_next(class_="sphx-glr-footer") is downloads
-        assert said.find_parent("details")["class"] == ["about-page"] and not downloads.find_parent("details")
 
 
 # -- Folds and questions --------------------------------------------------------------------------

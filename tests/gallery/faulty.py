@@ -56,12 +56,13 @@ FAULTY = [
     Faulty("raises", "x = torch.ones(2)\nx.backward()\n", "element 0 of tensors does not require grad", "x.backward"),
     Faulty("raises_in_a_later_cell", f"x = 1\n{CELL}y = x / 0\n", "ZeroDivisionError", "y = x / 0"),
     Faulty("fails_an_assert", "assert 1 + 1 == 3\n", "AssertionError", "assert 1 + 1"),
-    Faulty("never_reaches_an_assert", "if x := 0:\n    assert x\n", "this assert never ran", "    assert x"),
+    Faulty(
+        "never_reaches_an_assert", "if x := 0:\n    assert (\n        x)\n", "this assert never ran", "    assert ("
+    ),
     Faulty("exits", "sys.exit(0)\n", "sys.exit(0)", "sys.exit"),
     Faulty("exits_at_once", "os._exit(0)\n", "exit code 0 before the page was finished", "os._exit"),
     Faulty("segfaults", "os.kill(os.getpid(), signal.SIGSEGV)\n", "killed by SIGSEGV", "os.kill"),
     Faulty("is_killed", "x = 1\nos.kill(os.getpid(), signal.SIGKILL)\n", "killed by SIGKILL", "os.kill"),
-    Faulty("gets_a_signal_without_a_name", "os.kill(os.getpid(), 40)\n", "killed by signal 40", "os.kill"),
     Faulty("computes_without_end", "while True: pass\n", f"{NO_END} 2 s of CPU time", "while True"),
     Faulty("computes_deaf", f"{DEAF}while True: pass\n", f"{NO_END} 2 s of CPU time", "while True"),
     Faulty("hangs", "x = 1\ntime.sleep(1000)\n", f"{NO_END} 10 s", "time.sleep"),
@@ -71,15 +72,9 @@ FAULTY = [
     Faulty("needs_too_much_memory", "x = torch.ones(2**29)\n", MEMORY, "x = torch.ones"),
     Faulty("needs_too_much_in_python", "x = bytearray(2**31)\n", MEMORY, "x = bytearray"),
     Faulty("leaves_a_process", "p = subprocess.Popen(['sleep', '1000'])\n", RUNNING, "p = subprocess"),
-    Faulty("leaves_a_process_by_a_call", "subprocess.Popen(['sleep', '1000'])\n", RUNNING, "subprocess.Popen"),
-    Faulty("warns", "warnings.warn('look out')\n", "UserWarning: look out", "warnings.warn"),
-    Faulty(
-        "torch_warns", "x = torch.ones(2, requires_grad=True)\n(2 * x).grad\n", "UserWarning: The .grad", "(2 * x)"
-    ),
+    Faulty("warns", "warnings.warn('old', DeprecationWarning)\n", "DeprecationWarning: old", "warnings.warn"),
     Faulty("writes_a_file", "open('data.bin', 'w').close()\n", "a file beside the script: data.bin", "import os"),
-    Faulty("has_no_syntax", "x = 1\ny = )\n", "SyntaxError: unmatched ')'", "y = )"),
     Faulty("has_no_syntax_later", f"x = 1\n{CELL}y = )\n", "SyntaxError: unmatched", "y = )"),
-    Faulty("is_indented_by_a_tab", "if os:\n    x = 1\n\ty = 2\n", "TabError: inconsistent use of tabs", "\ty = 2"),
     Faulty("is_indented_wrongly", "x = 1\n  y = 2\n", "IndentationError: unexpected indent", "  y = 2"),
     Faulty("has_a_mark", "x = 1\n", "save it as UTF-8 without BOM", "", head=f"\ufeff{HEAD}"),
     Faulty("is_empty", "", BARE, "", head=""),

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from atlas.gallery import recordings
 from atlas.gallery.cache import compute_key
 from atlas.gallery.recordings import FORMAT, MANIFEST, OUTPUTS, read_recording, replay_recording, write_recording
 from atlas.gallery.scripts import MARK, Page, ScriptError
-from gallery.faulty import HALVES, HEALTHY
+from gallery.faulty import HALVES
 
 FACTS = {"gpu": "Test GPU", "date": "2026-01-31", "versions": {"torch": "2.13.0"}}
 
@@ -27,9 +26,15 @@ def page(tmp_path: Path) -> Page:
     return Page(script, tmp_path / "docs" / "gallery" / "cuda")
 
 
+@pytest.fixture(scope="module")
+def made(run: Callable) -> Path:
+    """What a run of the whole page makes."""
+    return run({"page": HALVES})["page"].job.made
+
+
 @pytest.fixture
-def recorded(page: Page, run: Callable) -> Page:
-    write_recording(page, run({"page": HALVES})["page"].job.made, FACTS)
+def recorded(page: Page, made: Path) -> Page:
+    write_recording(page, made, FACTS)
     return page
 
 
@@ -76,12 +81,6 @@ def test_a_replayed_page_depends_on_script_recording_and_what_the_first_half_run
     assert again != first
     recorded.script.write_text(f"{HALVES}\n# %%\n# More text.\n", encoding="utf-8")
     assert key() not in (first, again)
-
-
-def test_only_a_page_with_the_mark_needs_a_recording(page: Page) -> None:
-    assert recordings.needs_gpu(page.script)
-    page.script.write_text(HEALTHY, encoding="utf-8")
-    assert not recordings.needs_gpu(page.script)
 
 
 def edit_code(page: Page) -> None:

@@ -58,10 +58,7 @@ def test_the_code_of_each_page_has_the_name(site: Path) -> None:
 #: A name, and a page on which it has to be found.
 TAUGHT = [
     ("name-torch.Tensor.retain_grad", "gallery/differentiation/gradients_of_intermediates.html"),
-    ("name-torch.autograd.grad", "gallery/differentiation/gradients_of_intermediates.html"),
-    ("name-torch.inference_mode", "gallery/modes/grad_modes.html"),
     ("name-torch.autograd.function.FunctionCtx.save_for_backward", "gallery/functions/context_methods.html"),
-    ("name-torch.cuda.synchronize", "gallery/cuda/devices.html"),
     ("name-torch.no_grad", "guide/which-switch.html"),
 ]
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.footer import SCOPE_PAGE, SCOPE_SECTION
 from atlas.page_weight import COSTLY, SHEET, UNUSED, join_sheets
 from markup import read
 from sources import GENERATED, ROOT
@@ -27,21 +26,6 @@ def test_each_path_is_six_to_ten_pages_and_each_says_what_it_answers(site: Path)
     assert all(len(item.select_one(".card-answer").get_text()) > 20 for item in items)
     assert all(item.select_one(".card-small").get_text().endswith(" min") for item in items)
     assert read(site / "index.html").select('article a[href="guide/learning-paths.html"]')
-
-
-# -- What a page's sentences are about -------------------------------------------------------------
-
-
-def test_pages_that_teach_say_at_their_foot_what_they_are_about(site: Path) -> None:
-    assert read(site / f"{SCOPE_PAGE}.html").select_one(f"section#{SCOPE_SECTION} li")
-    teach, others = (
-        ("gallery/graphs/first_graph", "guide/which-switch"),
-        ("gallery/graphs/index", "index", SCOPE_PAGE),
-    )
-    for page in (*teach, *others):
-        links = [link["href"] for link in read(site / f"{page}.html").select("footer .built a[href]")]
-        to_scope = [link for link in links if link.endswith(f"{SCOPE_PAGE}.html#{SCOPE_SECTION}")]
-        assert len(to_scope) == (page in teach), page
 
 
 # -- Lines beside a graph --------------------------------------------------------------------------

@@ -77,11 +77,6 @@ def test_the_list_has_all_pages_once_with_their_tags(built: Build) -> None:
     assert chapters == {"a/index.html", "b/index.html", "c/index.html"}
 
 
-def test_the_filter_is_loaded_with_the_list_alone(built: Build) -> None:
-    loading = [page for page in built.out.rglob("*.html") if "filters.js?" in page.read_text(encoding="utf-8")]
-    assert [page.relative_to(built.out).as_posix() for page in loading] == ["gallery/index.html"]
-
-
 def rewritten(built: Build) -> set[str]:
     """Build again, and return the pages that were written."""
     before = built.times()
