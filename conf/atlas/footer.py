@@ -1,8 +1,8 @@
 """The foot of a page: all lines that the site puts below the text, in one place.
 
 ``insert_foot`` puts the lines into the page, from top to bottom: the fold "About this page" with how many
-asserts ran, the names of PyTorch used here, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before
-them and what to install after them. Each line comes from the feature that knows it; none puts itself anywhere.
+asserts ran, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before them and what to install after
+them. Each line comes from the feature that knows it; none puts itself anywhere.
 
 ``describe_foot`` gives the template ``page.html`` what stands below the theme's own foot, as the variable ``foot``: a link to
 report a mistake, what the sentences of the page are about, and what it was built from. ``link_to_source`` has the theme's "edit
@@ -26,7 +26,6 @@ from atlas.boxes import claims
 from atlas.build_facts import count_checks, get_torch_version
 from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
-from atlas.names import names_line
 from atlas.page_store import connect_for_pages
 from atlas.tags import list_tags_line
 
@@ -67,8 +66,7 @@ def list_foot_lines(app: Sphinx, document: nodes.document, page: str) -> list[no
     counted = list(document.findall(claims))
     for line in counted:
         line.parent.remove(line)
-    names = names_line(app, page)
-    folded = [*counted, *([names] if names else []), *list_tags_line(app, page)]
+    folded = [*counted, *list_tags_line(app, page)]
     return [make_details("About this page", *folded, classes=["about-page"])] if folded else []
 
 
