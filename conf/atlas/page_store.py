@@ -157,11 +157,7 @@ def connect_for_pages(app: Sphinx, event: str, handler: Callable[..., Any], prio
         try:
             return handler(app, *arguments)
         except Exception as error:
-            page = (
-                app.env.docname
-                if event == "doctree-read"
-                else next(word for word in arguments if isinstance(word, str))
-            )
+            page = next((word for word in arguments if isinstance(word, str)), app.env.docname)
             log_page_error(page, error, handler)
             return None
 

@@ -48,11 +48,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old content or the new, never a part. Its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-    except OSError as error:  # where a disk is full, Python does not say which file it was
-        error.filename = str(path)
-        raise
+    part.write_text(text, encoding="utf-8")
     os.replace(part, path)
 
 

@@ -13,10 +13,8 @@ removed at the end, and so the next build reads these pages again. Two builds at
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import logging
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -45,7 +43,7 @@ def fill_cache(app: Sphinx) -> None:
     """Run the examples that are out of date. Connected to ``builder-inited``, before sphinx-gallery.
 
     :raises Refusal: if there are scripts that no page can be made of; if one was saved while it was being published; or if
-        this is to be a release, and a recording is missing or out of date; or if the disk is full.
+        this is to be a release, and a recording is missing or out of date.
     """
     settings = app.config.sphinx_gallery_conf
     examples = Path(app.srcdir, settings["examples_dirs"]).resolve()
@@ -66,9 +64,6 @@ def fill_cache(app: Sphinx) -> None:
         app.config.atlas_faults = run_pages(stale, replayed, settings, work, app.config.atlas_jobs)
     except ScriptError as error:
         raise Refusal(str(error)) from None
-    except OSError as error:
-        refuse_full_disk(app, error)
-        raise
     missing = [f"{page.name}: {found.fault}" for page, found in recorded.items() if found.fault]
     for line in missing:
         logger.info("examples: no recording fits %s", line)
@@ -166,7 +161,6 @@ def begin_build(app: Sphinx, config: Config) -> None:
             _forget_all(app)
         mark.touch()
     except OSError as error:
-        refuse_full_disk(app, error)
         raise Refusal(f"nothing can be written here; build in a checkout that is yours: {error}") from None
     app.atlas_warned = set()
 
@@ -181,12 +175,8 @@ def begin_build(app: Sphinx, config: Config) -> None:
 
 
 def end_build(app: Sphinx, exception: Exception | None) -> None:
-    """Take the mark away, if all went well, and have pages with warnings read again. Connected to ``build-finished``, last.
-
-    :raises Refusal: if the build failed because the disk is full. No handler comes after this one.
-    """
-    if exception:
-        refuse_full_disk(app, exception)
+    """Take the mark away, if all went well, and have pages with warnings read again. Connected to ``build-finished``, last."""
+    if exception:  # as of a full disk: the next build trusts no file that was cut off
         return
     _find_mark(app).unlink(missing_ok=True)
     for location in app.atlas_warned:
@@ -194,16 +184,6 @@ def end_build(app: Sphinx, exception: Exception | None) -> None:
         if page not in app.env.found_docs:
             _forget_all(app)
         Path(app.doctreedir, f"{page}.doctree").unlink(missing_ok=True)
-
-
-def refuse_full_disk(app: Sphinx, error: Exception) -> None:
-    """Say where to make room, if that is what the error is about; of one in another process only the words arrive.
-
-    :raises Refusal: if it is. The mark stays, so that the next build trusts no file that was cut off.
-    """
-    if any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT)):
-        folders = f"{app.outdir}, {app.doctreedir} and {app.srcdir}"
-        raise Refusal(f"{error.__cause__ or error}: make room for {folders}, and build again") from None
 
 
 def _find_mark(app: Sphinx) -> Path:
