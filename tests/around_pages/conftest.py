@@ -55,7 +55,7 @@ FILES = {
     "docs/guide/which.md": GUIDE,
     "docs/about/release-notes.md": NOTES,
     "docs/about/how-this-site-stays-true.md": "# How\n\nText.\n\n## What a sentence is about\n\nText.\n",
-    "docs/about/take.md": "# Take along\n\nText.\n\n- {site-file}`autograd-atlas-site.zip`\n- {site-file}`llms-full.txt`\n",
+    "docs/about/take.md": "# Take along\n\nText.\n\n- {site-file}`autograd-atlas-site.zip`\n- {site-file}`llms.txt`\n",
     "docs/text.md": "# Text\n\nText.\n\n## A part\n\nText.\n",
     "docs/search.md": "# Search\n\nText.\n",  # to which each page leads
     "docs/words.md": WORDS,

@@ -79,16 +79,16 @@ def test_a_published_build_makes_two_archives(hosted: Build, hosted_page: Page) 
         *("LICENSE", "basics/two.ipynb", "basics/two.py", "graphs/one.ipynb", "graphs/one.py")
     ]
     in_site = set(names(hosted.out / SITE))
-    assert in_site >= {"index.html", "search-index.js", "llms-full.txt", "_static/atlas.css"}
+    assert in_site >= {"index.html", "search-index.js", "llms.txt", "_static/atlas.css"}
     assert not {"404.html", "sitemap.xml", *ARCHIVES} & in_site
     found = [link["href"] for link in hosted_page("about/take").select("a.site-file")]
-    assert found == [f"{HERE}{SITE}", "../llms-full.txt"]
+    assert found == [f"{HERE}{SITE}", "../llms.txt"]
 
 
 def test_a_build_that_is_not_published_has_none_and_says_so(unhosted: Build, unhosted_page: Page) -> None:
     assert not [name for name in ARCHIVES if (unhosted.out / name).exists()]
     page = unhosted_page("about/take")
-    assert [link["href"] for link in page.select("a.site-file")] == ["../llms-full.txt"]
+    assert [link["href"] for link in page.select("a.site-file")] == ["../llms.txt"]
     assert f"{SITE} (made when the site is published)" in page.get_text()
 
 
