@@ -12,7 +12,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from urllib.request import urlopen
 
 import nox
 
@@ -20,14 +19,12 @@ if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(f"Autograd Atlas needs Python 3.11 or later; this nox runs with {sys.version.split()[0]}.")
 
 ROOT = Path(__file__).parent
-sys.path.insert(0, str(ROOT / "conf"))
-
-import up_to_date
-
 #: A PyTorch other than that of requirements.txt, such as 2.15.0 or ``newest``: all sessions then run in its own environment.
 TORCH = os.environ.get("ATLAS_TORCH", "")
 HTML = Path("build/html")
 DOCTREES = "build/doctrees"
+#: What a build writes among the sources.
+GENERATED = ("docs/gallery", "docs/reference/data")
 #: Processes that read and write pages: one more than cores, as one hands pages out while they are written.
 JOBS = str((os.cpu_count() or 1) + 1)
 #: For pytest; tests/conftest.py says what stays together. ``-- --numprocesses=0`` keeps all in one process, for pdb.
@@ -123,26 +120,19 @@ def doctest(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site into build/html, running the examples that changed; nothing at all if nothing has changed.
+    """Build the site into build/html, running the examples that changed.
 
     ``-- --only graphs/first_graph`` runs this example alone: the pages of others show what they have. ``-- --release`` fails
     if a recording is missing or old, and writes all pages anew.
     """
-    install_environment(session)
     options = make_sphinx_options(session.posargs, in_ci=bool(os.environ.get("CI")))
-    before = up_to_date.read_sources()
-    if not options and up_to_date.is_current(before):
-        session.log(f"Nothing has changed since {HTML} was built; `-- --write-all` writes it all the same.")
-        return
     run_sphinx(session, "html", HTML, *options)
-    if not options:
-        up_to_date.keep_build(before)
 
 
 @nox.session(default=False)
 def serve(session: nox.Session) -> None:
     """Build, serve on this machine, and build again whenever a source changes."""
-    ignored = [f"--ignore={made}" for made in (*up_to_date.GENERATED, "*/__pycache__/*")]
+    ignored = [f"--ignore={made}" for made in (*GENERATED, "*/__pycache__/*")]
     options = ["--watch=conf", "--watch=examples", "--conf-dir=conf", f"--doctree-dir={DOCTREES}", f"--jobs={JOBS}"]
     run_program(session, "sphinx-autobuild", *ignored, *options, *session.posargs, "docs", HTML)
 
@@ -191,18 +181,6 @@ def repeat(session: nox.Session) -> None:
 def linkcheck(session: nox.Session) -> None:
     """Ask every link to another site whether it still leads somewhere. Needs the network."""
     run_sphinx(session, "linkcheck", Path("build/linkcheck"), *session.posargs)
-
-
-@nox.session(default=False)
-def reference(session: nox.Session) -> None:
-    """Bring the inventory of PyTorch's reference for the release in requirements.in. Needs the network."""
-    release = re.search(r"^torch==(\d+\.\d+)", (ROOT / "requirements.txt").read_text(), re.MULTILINE)[1]
-    with urlopen(f"https://docs.pytorch.org/docs/{release}/objects.inv", timeout=60) as answer:
-        content = answer.read()
-    if not content.startswith(b"# Sphinx inventory version 2"):
-        session.error("what PyTorch's site sent is no inventory; the old one stays")
-    (ROOT / "conf/atlas/objects.inv").write_bytes(content)
-    session.log(f"now give {release} in intersphinx_mapping in conf/conf.py, and build")
 
 
 @nox.session(default=False)

@@ -18,10 +18,9 @@ toolbox.collect_garbage_seldom()
 project = "Autograd Atlas"
 author = "the Autograd Atlas authors"
 copyright = "the Autograd Atlas authors; code BSD-3-Clause, text CC BY 4.0"
-language = "en"
 
 # The one place for the addresses of the site and of its sources. A host sets them; the build does not depend on them.
-html_baseurl = os.environ.get("ATLAS_SITE", "https://autograd-atlas.example/")
+html_baseurl = os.environ.get("ATLAS_SITE", "https://autograd-atlas.example").removesuffix("/") + "/"
 repository = os.environ.get("ATLAS_REPOSITORY", "")
 atlas_commit = os.environ.get("ATLAS_COMMIT", "")  # of a build that is published
 
@@ -49,9 +48,9 @@ myst_heading_anchors = 3
 
 smartquotes = False  # a message in a title stays as PyTorch prints it
 nitpicky = True  # a reference that leads nowhere is a warning, and warnings are errors
-nitpick_ignore = []
 
-# Links to PyTorch's reference, of the release in requirements.txt. A build reads the file; `nox -s reference` brings a new one.
+# Links to PyTorch's reference, of the release in requirements.txt. A build reads the file, which comes from there:
+# curl -o conf/atlas/objects.inv https://docs.pytorch.org/docs/2.13/objects.inv
 intersphinx_mapping = {
     "torch": ("https://docs.pytorch.org/docs/2.13/", str(Path(__file__).parent / "atlas" / "objects.inv"))
 }
@@ -83,7 +82,6 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1e9,  # a time differs with every build
     "write_computation_times": False,  # its page loads scripts from two other sites
-    "plot_gallery": "True",
 }
 
 # -- Pages ----------------------------------------------------------------------------------------
@@ -111,7 +109,6 @@ _own_scripts = {
     "calculator.js": '<form class="calculator',
     **dict.fromkeys(("dagre.min.js", "language.js", "page.js"), '<form class="typed'),
     "learning_path.js": "",
-    "link_previews.js": "",
     "copy_page.js": "",
 }
 atlas_scripts = _own_scripts | {  # and those of extensions

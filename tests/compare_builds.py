@@ -2,21 +2,16 @@
 
 ``python tests/compare_builds.py FIRST SECOND`` prints every difference and ends with 1 if there is one. What a page declares
 as varying stands in a box of class ``varies``; what the box holds is left out, and so is the page's Markdown, which says the
-same without a box, in a file of its own and in ``llms-full.txt``. The picture of a varying plot on a card is such a box too,
-and no Markdown has it.
+same without a box. The picture of a varying plot on a card is such a box too, and no Markdown has it.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 import sys
 from pathlib import Path
 
 from bs4 import BeautifulSoup
-
-#: Where a page begins in ``llms-full.txt``.
-_PAGE_BEGINS = re.compile(r"^---\n\nSource: (?=\S+$)", re.MULTILINE)
 
 
 def _empty_boxes(html: str) -> tuple[str, bool]:
@@ -34,17 +29,6 @@ def _empty_boxes(html: str) -> tuple[str, bool]:
     return str(page), any("picture" not in box["class"] for box in boxes)
 
 
-def _keep_stable(name: str, content: bytes, varying: set[str]) -> str:
-    """What of a page, or of the file of all pages, does not vary; nothing of another file."""
-    if name.endswith(".html"):
-        return _empty_boxes(content.decode())[0]
-    if name == "llms-full.txt":
-        parts = _PAGE_BEGINS.split(content.decode())
-        pages = tuple(f"/{name.removesuffix('.md')}" for name in varying)
-        return "".join(part for part in parts if not (pages and part.partition("\n")[0].endswith(pages)))
-    return ""
-
-
 def find_differences(first: Path, second: Path) -> list[str]:
     """Every file that differs between two built sites, with the first lines that do."""
     files = [
@@ -59,7 +43,7 @@ def find_differences(first: Path, second: Path) -> list[str]:
         contents = [own[name].read_bytes() for own in files]
         if contents[0] == contents[1] or name in varying:
             continue
-        texts = [_keep_stable(name, content, varying) for content in contents]
+        texts = [_empty_boxes(content.decode())[0] if name.endswith(".html") else "" for content in contents]
         if not all(texts):
             found.append(f"{name}: {len(contents[0])} and {len(contents[1])} bytes")
         elif texts[0] != texts[1]:

@@ -11,18 +11,20 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import joblib
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from atlas import toolbox
-from atlas.gallery.process import count_cores
 from sources import ROOT, names_of_pages, sources_of_examples
 
 HTML = Path("build/html")
 #: The suites that ask the same of each page or example. Their tests are named for it.
 OF_THE_SITE = ("site", "browser")
 _PAGE = re.compile(rf"tests/(?:{'|'.join(OF_THE_SITE)})/\w+\.py::\w+\[(?P<page>[^\]\s]+?\.(?:html|py))[-\]]")
+#: A folder whose files look at the same two sites.
+_SHARING = re.compile("(tests/around_pages)/")
 
 pytest_plugins = ["tiny.fixtures"]
 
@@ -48,11 +50,11 @@ def pytest_collection_finish() -> None:
 
 
 class KeepTogether(LoadScopeScheduling):
-    """Gives a process that is free the next file, or the next page: what one test prepares for others is prepared once."""
+    """Gives a process that is free the next file, folder or page: what one test prepares for others is prepared once."""
 
     def _split_scope(self, nodeid: str) -> str:
-        found = _PAGE.match(nodeid)
-        return found["page"] if found else nodeid.partition("::")[0]
+        found = _PAGE.match(nodeid) or _SHARING.match(nodeid)
+        return found[1] if found else nodeid.partition("::")[0]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -102,7 +104,7 @@ def site(published: dict[str, str], request: pytest.FixtureRequest) -> Path:
     """The folder of the built site. It is built first; that is quick when nothing has changed."""
     if built := request.config.getoption("--built"):
         return built.resolve()
-    jobs = ["--jobs", str(count_cores() + 1)]
+    jobs = ["--jobs", str(joblib.cpu_count() + 1)]
     options = ["--fail-on-warning", "--keep-going", "--conf-dir", "conf", "--builder", "html", *jobs]
     command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", "build/doctrees", "docs", str(HTML)]
     programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"

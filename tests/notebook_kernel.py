@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import importlib
 import json
 import os
 import re
+import symtable
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,8 +27,63 @@ sys.path[:0] = [str(ROOT / "conf"), str(ROOT / "tests")]
 import error_pages
 from atlas.gallery.scripts import find_marks
 from atlas.gallery.sphinx_gallery_patches import read_code_cells, without_hidden
-from atlas.gallery.visible_code import NEEDS_GPU, find_hidden_needs, show_code
+from atlas.gallery.visible_code import NEEDS_GPU, show_code
+from atlas.toolbox import list_imports
 from markup import OUTPUTS, read
+
+_TEXT = re.compile(r"# ?%%|#{20,}")  # where a text block begins; the code cells below it follow its comment lines
+_FOLD = re.compile(r"#\s+\.\. how-measured::")
+#: What Python itself puts into a module.
+_OF_PYTHON = {*dir(builtins), "__name__", "__file__", "__doc__"}
+
+
+def find_hidden_needs(text: str) -> tuple[int, str] | None:
+    """The first line of a script that needs hidden code to run, or that a reader has to open a fold to import, and why.
+
+    :raises SyntaxError: if what a reader sees of the script is no Python.
+    """
+    seen = "\n".join(line or "" for line in show_code(text).lines)  # all have their numbers
+    unfolded = "\n".join("" if is_folded else line for line, is_folded in _mark_folded(seen))
+    imported = {name for _, _, name in list_imports(ast.parse(text))}
+    folded = _find_unbound(unfolded) & imported
+    for code, names, only in (
+        (seen, _find_unbound(seen), "only hidden code defines"),
+        (unfolded, folded, "only folded code imports"),
+    ):
+        used = (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name) and node.id in names)
+        if first := min(used, key=lambda node: node.lineno, default=None):
+            return first.lineno, f"this visible code uses {first.id!r}, which {only}; move it into sight"
+    return None
+
+
+def _mark_folded(code: str) -> Iterator[tuple[str, bool]]:
+    is_folded = is_text = False
+    for line in code.split("\n"):
+        if _TEXT.match(line):
+            is_text = True
+        elif _FOLD.match(line):
+            is_folded, is_text = True, False
+        elif is_text and not line.startswith("#"):
+            is_text = False
+        elif is_text and line.strip("# "):  # an empty text block ends no fold
+            is_folded = False
+        yield line, is_folded
+
+
+def _find_unbound(code: str) -> set[str]:
+    """The global names that code uses and binds nowhere."""
+    module = symtable.symtable(code, "<visible code>", "exec")
+    bound = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+    tables, used = [module], set()
+    while tables:
+        table = tables.pop()
+        tables += table.get_children()
+        used |= {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (table is module or symbol.is_global())
+        }
+    return used - bound - _OF_PYTHON
 
 
 def run_cells(cells: Sequence[str]) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@
 ``figures``         graphs and plots
 ``names``           the names of PyTorch that a page uses, linked to its reference, and their index
 ``cards``           cards that lead to pages, chapters and learning paths
-``related``         pages like this one, and tags
+``tags``            the tags of a page, and the list of all pages with theirs
 ``search``          what the search finds of each page, and the list of errors by what people say
 ``checks``          what fails a page, with file and line
 ``head``            what is said of a page elsewhere: its description; marks in its text for the style sheet
@@ -20,7 +20,6 @@
 ``build_facts``     what a build was made from
 ``markdown_copies`` the pages as Markdown
 ``site_files``      files of the whole site, written after all pages
-``upstream``        bugs of others, each with the version that it may go with
 =================== =====================================================================================
 
 ``toolbox``, ``page_store`` and ``pages`` serve the others: small helpers, what pages tell, and ``examples/pages.toml``.
@@ -33,7 +32,7 @@ pages tell the site is kept in stores, and ``page_store`` says how these are ord
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -47,7 +46,7 @@ HERE = Path(__file__).parent
 FEATURES = (
     *("gallery.run", "folds", "boxes", "tables", "formulas", "operators", "versions", "figures"),
     *("build_facts", "head", "footer", "page_weight", "checks", "names", "cards"),
-    *("related", "search", "markdown_copies", "site_files", "upstream"),
+    *("tags", "search", "markdown_copies", "site_files"),
 )
 #: Packages that shape what stands on a page: Sphinx and its extensions, and what the code cells of Markdown pages import.
 _SHAPING = (
@@ -79,13 +78,10 @@ def note_code_and_assets(app: Sphinx, config: Config) -> None:
 
 def _hash_files(place: Path) -> str:
     found = hashlib.sha256()
-    for path in _list_files(place):
-        found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
+    for path in sorted(place.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            found.update(f"\0{path.relative_to(place).as_posix()}\0".encode() + path.read_bytes())
     return found.hexdigest()
-
-
-def _list_files(place: Path) -> Iterator[Path]:
-    return (path for path in sorted([place, *place.rglob("*")]) if path.is_file() and path.suffix != ".pyc")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

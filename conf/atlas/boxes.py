@@ -18,8 +18,7 @@ The others are not written by authors, but by the code that runs the examples:
     stands above an output that differs from build to build, and says why.
 ``.. needs-a-gpu::``
     parts the halves of a page, and says where the outputs below come from. Where the whole script has run on a GPU, the mark
-    says so itself. A build without a GPU runs what is above the mark. It puts ``.. recorded::`` in its place when it shows a
-    recording below, or ``.. not-recorded::`` when none fits.
+    says so itself. A build without a GPU runs what is above it, and ``gallery.recordings`` puts another note in its place.
 ``.. claims::``
     says how many asserts of the page ran.
 """
@@ -34,7 +33,7 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from docutils import nodes
-from docutils.parsers.rst import Directive, directives
+from docutils.parsers.rst import Directive
 from pygments.lexer import RegexLexer, bygroups
 from pygments.token import Generic, Text
 from sphinx.application import Sphinx
@@ -166,42 +165,7 @@ class NeedsGpu(Directive):
 
     def run(self) -> list[nodes.Node]:
         said = "From here on, the outputs were measured on the GPU of the machine that built this page."
-        return self.make_note("here", said)
-
-    def make_note(self, kind: str, sentence: str) -> list[nodes.Node]:
-        return [nodes.container("", nodes.paragraph("", sentence), classes=["provenance", kind])]
-
-
-class Recorded(NeedsGpu):
-    """``.. recorded::`` with ``:gpu:``, ``:date:`` and ``:torch:``, and ``:edited:`` if the text is newer than the outputs."""
-
-    option_spec: ClassVar[dict[str, Any]] = {
-        **dict.fromkeys(("gpu", "date", "torch"), directives.unchanged_required),
-        "edited": directives.flag,
-    }
-
-    def run(self) -> list[nodes.Node]:
-        gpu, torch, date = (self.options[name] for name in ("gpu", "torch", "date"))
-        by = "with this code; the text was edited later" if "edited" in self.options else "with this script"
-        return self.make_note(
-            "recorded",
-            f"From here on, the outputs were measured on an {gpu} with PyTorch {torch} on {date}, {by}. "
-            "This page was built without a GPU; the outputs above are from that build.",
-        )
-
-
-class NotRecorded(NeedsGpu):
-    """``.. not-recorded:: WHY``"""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        return self.make_note(
-            "not-recorded",
-            "From here on, the outputs are missing: the code needs a GPU, this page was built without one, and "
-            f"{self.arguments[0]}. The outputs above need no GPU.",
-        )
+        return [nodes.container("", nodes.paragraph("", said), classes=["provenance", "here"])]
 
 
 # -- What was counted -----------------------------------------------------------------------------
@@ -298,24 +262,8 @@ class MemoryCells(SphinxDirective):
     """
 
     def run(self) -> list[nodes.Node]:
-        cells = [f"<td>{number}</td>" for number in range(12)]
-        grid = "".join(f"<tr>{''.join(cells[first : first + 4])}</tr>" for first in (0, 4, 8))
-        said = {
-            "size": (3, 4),
-            "again": "start again",
-            "shares": "x reads the marked cells of the first tensor's memory. Point to a number to see its cell.",
-            "copied": "x is a copy with its own memory. A write into it leaves the first tensor as it is.",
-        }
-        html = (
-            '<div class="memory-cells no-search"><p><code class="cells-code">x = torch.arange(12).reshape(3, 4)</code></p>'
-            '<div class="cells-calls" role="group" aria-label="Call one of these on x"></div>'
-            f'<table class="cells-tensor" aria-label="x">{grid}</table>'
-            '<p class="cells-facts"><code>.shape (3, 4)</code> <code>.stride() (4, 1)</code> '
-            "<code>.storage_offset() 0</code> <code>.is_contiguous() True</code></p>"
-            f'<table class="cells-memory" aria-label="memory"><tr>{"".join(cells)}</tr></table>'
-            f'<p class="cells-said" aria-live="polite">{said["shares"]}</p>{json_for_script(said)}</div>'
-        )
-        return [nodes.raw("", html, format="html")]
+        lines = Path(__file__).with_name("memory_cells.html").read_text(encoding="utf-8").splitlines()
+        return [nodes.raw("", "".join(map(str.strip, lines)), format="html")]
 
 
 # -- A function as a form -------------------------------------------------------------------------
@@ -416,8 +364,6 @@ def setup(app: Sphinx) -> None:
     app.add_directive("varies", Varies)
     app.add_transform(GatherVarying)
     app.add_directive("needs-a-gpu", NeedsGpu)
-    app.add_directive("recorded", Recorded)
-    app.add_directive("not-recorded", NotRecorded)
     app.add_directive("claims", Claims)
     app.add_transform(MoveClaims)
     add_place(app, "proof", proof)

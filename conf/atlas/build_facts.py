@@ -11,20 +11,16 @@ that are no commit have no date.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from atlas.toolbox import Refusal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # Sphinx is imported where it is needed: noxfile.py asks for the date before it starts Sphinx
     from docutils import nodes
     from sphinx.application import Sphinx
-    from sphinx.config import Config
     from sphinx.environment import BuildEnvironment
 
 #: What a site is made from, in the repository.
@@ -32,27 +28,6 @@ SOURCES = ("conf", "docs", "examples", "requirements.txt")
 _COUNT = "atlas-checks"
 _GAP = "atlas-not-recorded"
 _HISTORY = ("log", "--format=%x00%ct", "--name-only", "--no-renames", "--", "docs", "examples")
-_SITE = re.compile(r"https?://[^\s/?#]+/([^\s?#]+/)?")
-
-# -- Settings of a host ---------------------------------------------------------------------------
-
-
-def check_settings(app: Sphinx, config: Config) -> None:
-    """Connected to ``config-inited``.
-
-    :raises Refusal: if a host's setting is wrong: the address of the site, to which the names of pages are appended, or the
-        commit that it is built from.
-    """
-    if not _SITE.fullmatch(config.html_baseurl):
-        raise Refusal(
-            f"ATLAS_SITE is {config.html_baseurl!r}, which is no address with a slash at its end, "
-            "such as https://owner.example/some-fork/"
-        )
-    if config.atlas_commit and not re.fullmatch(r"[0-9a-f]{7,64}", config.atlas_commit):
-        raise Refusal(
-            f"ATLAS_COMMIT is {config.atlas_commit!r}, which is no hash of a commit; leave it empty where nothing is published"
-        )
-
 
 # -- Facts ----------------------------------------------------------------------------------------
 
@@ -80,7 +55,12 @@ def get_torch_version() -> str:
 
 
 def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
-    """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read."""
+    """Collect the facts of this build once for all its pages. Connected to ``env-updated``: all pages have been read.
+
+    ``app.atlas_changes`` is the day on which each file was last changed, if git knows it. ``app.atlas_facts`` has ``commit``
+    (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are, and the pages
+    that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
+    """
     app.atlas_changes = find_changes(Path(env.srcdir).parent)
     app.atlas_facts = {
         "commit": app.config.atlas_commit or None,
@@ -92,27 +72,14 @@ def collect_facts(app: Sphinx, env: BuildEnvironment) -> None:
     }
 
 
-def get_facts(app: Sphinx) -> dict[str, Any]:
-    """``commit`` (None unless published) and ``date`` of the sources, ``torch``, how many ``pages`` and ``checks`` there are,
-    and the pages that are ``not_recorded``, for which the workflow ``publish`` refuses the site.
-    """
-    return app.atlas_facts
-
-
 # -- The date of the sources ----------------------------------------------------------------------
 
 
 def find_date(root: Path) -> str | None:
-    """The day, in UTC, of the sources in ``root``; None where it is not known.
-
-    :raises Refusal: if ``SOURCE_DATE_EPOCH`` is no number of seconds.
-    """
+    """The day, in UTC, of the sources in ``root``; None where it is not known."""
     said = os.environ.get("SOURCE_DATE_EPOCH", "")
-    try:
-        seconds = int(said) if said else _read_commit_time(root)
-        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date().isoformat()
-    except (ValueError, OverflowError, OSError):
-        raise Refusal(f"SOURCE_DATE_EPOCH is {said!r}, which is no number of seconds since 1970; unset it") from None
+    seconds = int(said) if said else _read_commit_time(root)
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).date().isoformat()
 
 
 def find_changes(root: Path) -> dict[str, str]:
@@ -125,11 +92,6 @@ def find_changes(root: Path) -> dict[str, str]:
         day = datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
         changes = dict.fromkeys(files.split("\n"), day) | changes  # the newest is first, and stays
     return changes
-
-
-def find_change(app: Sphinx, source: str) -> str | None:
-    """The day on which a file of the repository was last changed, if git knows it."""
-    return app.atlas_changes.get(source)
 
 
 def _read_commit_time(root: Path) -> int | None:
@@ -164,6 +126,5 @@ def setup(app: Sphinx) -> None:
     from atlas.page_store import connect_for_pages
 
     app.add_config_value("atlas_commit", "", "html", [str])
-    app.connect("config-inited", check_settings)
     connect_for_pages(app, "doctree-read", keep_checks)
     app.connect("env-updated", collect_facts)

@@ -181,9 +181,9 @@ class ListOfCards(SphinxDirective):
 
 
 class PutMapForCards(SphinxTransform):
-    """Put the place of a chapter's map where sphinx-gallery's cards are."""
+    """Put the place of a chapter's map where sphinx-gallery's cards are. The errors have a list of their own."""
 
-    default_priority = 410  # after the chapters that have a list of their own have taken their cards away
+    default_priority = 410
 
     def apply(self, **kwargs: object) -> None:
         page = self.env.docname
@@ -194,7 +194,7 @@ class PutMapForCards(SphinxTransform):
                 for node in list(first.findall(siblings=True, descend=False, include_self=False)):
                     if isinstance(node, (nodes.raw, nodes.comment, addnodes.only)):
                         first.parent.remove(node)
-                first.replace_self(card_list(kind="map", pages=[]))
+                first.replace_self([] if page.startswith(ERRORS) else card_list(kind="map", pages=[]))
 
 
 # -- What the cards of a list say ---------------------------------------------------------------------

@@ -6,7 +6,7 @@
 - ``examples/pages.toml`` that does not fit the scripts, and two pages with one title.
 
 Sphinx reads the pages that sphinx-gallery makes of scripts, so it would name ``docs/gallery/graphs/zero.rst:40``, which nobody
-edits. ``PlaceInScript`` names ``examples/graphs/zero.py:23`` instead, in every warning and error, whoever has found it.
+edits. ``place_log_in_scripts`` names ``examples/graphs/zero.py:23`` instead, in every warning and error, whoever has found it.
 """
 
 from __future__ import annotations
@@ -104,11 +104,9 @@ def check_outputs(app: Sphinx, document: nodes.document) -> None:
                 "the output of this example shows %s; print a name or a value instead", fault, location=block
             )
         block["classes"] += choose_style(text)
-    for raw in list(document.findall(nodes.raw)):
+    for raw in document.findall(nodes.raw):
         text = raw.astext()
-        if "sg-tag-list" in text:  # sphinx-gallery repeats its id; the site has no tags
-            raw.parent.remove(raw)
-        elif raw.get("format") == "html" and "output_subarea" in text:
+        if raw.get("format") == "html" and "output_subarea" in text:
             for fault in find_traces(text):
                 logger.error("the table of this example shows %s; show a name or a value", fault, location=raw)
             # pandas leaves the corner of a table empty: an empty cell, not a heading of nothing
@@ -133,12 +131,9 @@ def find_unrun_doctests(document: nodes.document) -> Iterator[nodes.Element]:
                 yield block
     for quote in document.findall(nodes.block_quote):
         around = [quote.parent, quote.parent.parent]
-        if all(isinstance(node, nodes.block_quote) for node in around) and not _is_quoted(around[-1]):
+        is_third = all(isinstance(node, nodes.block_quote) for node in around)
+        if is_third and not isinstance(around[-1].parent, nodes.block_quote):
             yield quote
-
-
-def _is_quoted(node: nodes.Element) -> bool:
-    return isinstance(node.parent, nodes.block_quote)
 
 
 def check_doctests(app: Sphinx, document: nodes.document) -> None:
@@ -224,18 +219,17 @@ def find_line_of_script(page: list[str], script: list[str], line: int) -> int:
     return place
 
 
-class PlaceInScript(logging.Filter):
-    """A filter of Sphinx's log: what is placed on a page of the gallery is placed in the script."""
+def place_log_in_scripts(app: Sphinx) -> None:
+    """Have Sphinx's log place in the script what is placed on a page of the gallery."""
 
-    def __init__(self, app: Sphinx) -> None:
-        super().__init__()
-        self._app = app
-
-    def filter(self, record: logging.LogRecord) -> bool:
+    def place(record: logging.LogRecord) -> bool:
         location = getattr(record, "location", None)
         if isinstance(location, str) and ".rst" in location:
-            record.location = place_in_script(location, self._app)
+            record.location = place_in_script(location, app)
         return True
+
+    for handler in logging.getLogger("sphinx").handlers:
+        handler.addFilter(place)  # behind Sphinx's own filters, which make text of a location
 
 
 def setup(app: Sphinx) -> None:
@@ -243,5 +237,4 @@ def setup(app: Sphinx) -> None:
     connect_for_pages(app, "doctree-read", check_outputs)
     connect_for_pages(app, "doctree-read", check_doctests)
     app.connect("env-updated", check_site)  # in every build, also in one that reads no page
-    for handler in logging.getLogger("sphinx").handlers:
-        handler.addFilter(PlaceInScript(app))  # behind Sphinx's own filters, which make text of a location
+    place_log_in_scripts(app)

@@ -244,13 +244,14 @@ _FINE = re.compile(r"-?\d+\.\d{3,}")
 _PIXELS_PER_POINT = 1.5  # the smallest text of a plot, of 8 points, has 12 pixels
 
 
-class Plot(SphinxDirective):
-    """A directive that shows a drawing of matplotlib's, with ``:alt:``, which says what to see."""
+class PlotFigure(SphinxDirective):
+    """``.. plot-figure:: /path/from/the/source/folder.svg`` with ``:alt:``, which says what to see."""
 
+    required_arguments = 1
     option_spec: ClassVar[dict[str, Any]] = {"alt": directives.unchanged_required}
 
-    def show_plot(self, name: str, drawing: str) -> list[nodes.Node]:
-        """The drawing in the page; ``name`` and ``drawing`` as ``inline_plot`` takes them."""
+    def run(self) -> list[nodes.Node]:
+        name, drawing = _read_source(self, "plot")
         alt = self.options.get("alt")
         if not alt:
             raise self.error("a plot needs an :alt: that says what to see in it")
@@ -258,15 +259,6 @@ class Plot(SphinxDirective):
         svg = inline_plot(drawing, name, nodes.unescape(alt))
         shown = f'<div class="plot-scroll">{svg}</div>{link_to_figure(self.env.docname, name).astext()}'
         return [nodes.raw("", shown, format="html", classes=["plot-figure"])]
-
-
-class PlotFigure(Plot):
-    """``.. plot-figure:: /path/from/the/source/folder.svg`` with ``:alt:``."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        return self.show_plot(*_read_source(self, "plot"))
 
 
 def inline_plot(drawing: str, name: str, alt: str) -> str:

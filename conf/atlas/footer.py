@@ -1,8 +1,8 @@
 """The foot of a page: all lines that the site puts below the text, in one place.
 
-``insert_foot`` puts the lines into the page, from top to bottom: related pages, and the fold "About this page" with how many
-asserts ran, the names of PyTorch used here, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before
-them and what to install after them. Each line comes from the feature that knows it; none puts itself anywhere.
+``insert_foot`` puts the lines into the page, from top to bottom: the fold "About this page" with how many
+asserts ran, and tags; then the box of sphinx-gallery's downloads, with "Open in Colab" before them and what to install after
+them. Each line comes from the feature that knows it; none puts itself anywhere.
 
 ``describe_foot`` gives the template ``page.html`` what stands below the theme's own foot, as the variable ``foot``: a link to
 report a mistake, what the sentences of the page are about, and what it was built from. ``link_to_source`` has the theme's "edit
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -24,12 +23,11 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 
 from atlas.boxes import claims
-from atlas.build_facts import count_checks, find_change, get_facts
+from atlas.build_facts import count_checks, get_torch_version
 from atlas.folds import make_details
 from atlas.gallery.notebooks import list_packages
-from atlas.names import names_line
 from atlas.page_store import connect_for_pages
-from atlas.related import related_lines
+from atlas.tags import list_tags_line
 
 #: The page and the section that say what sentences are about, and the chapters whose pages say so at their foot.
 SCOPE_PAGE, SCOPE_SECTION = "about/how-this-site-stays-true", "what-a-sentence-is-about"
@@ -61,17 +59,15 @@ def insert_foot(app: Sphinx, document: nodes.document, page: str) -> None:
 
 
 def list_foot_lines(app: Sphinx, document: nodes.document, page: str) -> list[nodes.Node]:
-    """What is above the downloads: related pages, and a fold of what else is known of the page.
+    """What is above the downloads: a fold of what else is known of the page.
 
     The number of asserts is taken from where the code ends.
     """
     counted = list(document.findall(claims))
     for line in counted:
         line.parent.remove(line)
-    names = names_line(app, page)
-    related, tags = related_lines(app, page)
-    folded = [*counted, *([names] if names else []), *tags]
-    return [*related, *([make_details("About this page", *folded, classes=["about-page"])] if folded else [])]
+    folded = [*counted, *list_tags_line(app, page)]
+    return [make_details("About this page", *folded, classes=["about-page"])] if folded else []
 
 
 def find_downloads(document: nodes.document) -> nodes.container | None:
@@ -112,9 +108,8 @@ def make_install_command(code: str) -> str:
 
     :raises SyntaxError: if the code is no Python.
     """
-    torch = version("torch").partition("+")[0]
     others = (package for package in list_packages(code) if package != "torch")
-    return " ".join(["pip install", f"torch=={torch}", *others])
+    return " ".join(["pip install", f"torch=={get_torch_version()}", *others])
 
 
 # -- Below the theme's own foot -------------------------------------------------------------------
@@ -138,7 +133,7 @@ def make_report_address(app: Sphinx, page: str) -> str | None:
 
     A reader writes and sends the issue on the host of the sources; this site is told nothing.
     """
-    sources, facts = get_repository(app.config), get_facts(app)
+    sources, facts = get_repository(app.config), app.atlas_facts
     if not sources:
         return None
     where = app.config.html_baseurl + app.builder.get_target_uri(page)
@@ -164,10 +159,10 @@ def list_built_sentences(app: Sphinx, page: str, context: dict[str, Any]) -> Ite
 
     The number of asserts of the whole site changes with any page, and only a build that is published is sure to write them all.
     """
-    facts = get_facts(app)
+    facts = app.atlas_facts
     commit, day = facts["commit"], facts["date"]
     sources = f" from sources of {day}" if day else ""
-    if changed := find_change(app, find_source(page) or f"docs/{app.env.doc2path(page, base=False)}"):
+    if changed := app.atlas_changes.get(find_source(page) or f"docs/{app.env.doc2path(page, base=False)}"):
         yield f"This page was last changed on {changed}."
     if commit:
         words = f"<code>{commit[:7]}</code>"

@@ -1,8 +1,7 @@
 """The pages as Markdown, for language models, readers in a terminal, and other tools.
 
-``page.html.md``   beside each page the same page, with its outputs and tables; of a figure there are its words
-``llms.txt``       the pages by chapter, each with a sentence and its Markdown, in the form of https://llmstxt.org
-``llms-full.txt``  the text of all pages in one file, for a language model that is given the whole site
+``page.html.md``  beside each page the same page, with its outputs and tables; of a figure there are its words
+``llms.txt``      the pages by chapter, each with a sentence and its Markdown, in the form of https://llmstxt.org
 
 Pandoc converts the finished pages. sphinx-llm 1.1.0 leaves tables of pandas and figures as HTML tags; sphinx-llms-txt 0.7.1
 joins the sources, which hold no output.
@@ -11,21 +10,20 @@ joins the sources, which hold no output.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pypandoc
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
-from atlas.gallery.process import count_cores
 from atlas.head import make_description
 from atlas.page_store import connect_for_pages
-from atlas.toolbox import one_line, write_if_changed, write_whole
+from atlas.toolbox import one_line, write_whole
 
 _ARTICLE = re.compile(r"<article[^>]*>(.*)</article>", re.DOTALL)
 #: What is for the eye or the hand, and what stands for it in a text.
@@ -47,16 +45,15 @@ _REPLACED: list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]] = 
         ),
     )
 ]
-_OPTIONS = ["--from=html-native_divs-native_spans", "--to=gfm-raw_html+tex_math_dollars", "--wrap=none"]
+_HTML, _MARKDOWN = "html-native_divs-native_spans", "gfm-raw_html+tex_math_dollars"
 
 
 def write_markdown(app: Sphinx, exception: Exception | None) -> None:
-    """Write all three. Connected to ``build-finished``."""
+    """Write both. Connected to ``build-finished``."""
     if exception is not None or app.builder.name != "html":
         return
     write_whole(Path(app.outdir, "llms.txt"), "\n".join(_list_llms_lines(app)) + "\n")
     write_copies(app)
-    write_if_changed(Path(app.outdir, "llms-full.txt"), "\n\n".join(_list_full_parts(app)) + "\n")
 
 
 # -- Each page ------------------------------------------------------------------------------------
@@ -67,7 +64,7 @@ def write_copies(app: Sphinx) -> None:
     pages = [Path(app.builder.get_outfilename(name)) for name in sorted(app.env.found_docs)]
     copies = {page: find_copy(page) for page in pages if page.exists()}
     stale = [page for page, copy in copies.items() if not copy.exists() or _get_time(copy) < _get_time(page)]
-    with ThreadPoolExecutor(count_cores()) as pool:
+    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
         texts = pool.map(lambda page: convert_page(page.read_text(encoding="utf-8")), stale)
         for page, text in zip(stale, texts, strict=True):
             write_whole(copies[page], text)
@@ -85,7 +82,7 @@ def _get_time(path: Path) -> int:
 def convert_page(page: str) -> str:
     """The article of a page of HTML as Markdown.
 
-    :raises subprocess.CalledProcessError: if pandoc fails.
+    :raises RuntimeError: if pandoc fails.
 
     >>> print(convert_page('<nav>no</nav><article><h1>One<a class="headerlink" href="#one">¶</a></h1>2</article>').strip())
     # One
@@ -96,10 +93,7 @@ def convert_page(page: str) -> str:
     article = found[1] if found else ""
     for pattern, by in _REPLACED:
         article = pattern.sub(by, article)
-    done = subprocess.run(
-        [pypandoc.get_pandoc_path(), *_OPTIONS], input=article, capture_output=True, encoding="utf-8", check=True
-    )
-    return done.stdout
+    return pypandoc.convert_text(article, _MARKDOWN, _HTML, ["--wrap=none", "--quiet"], verify_format=False)
 
 
 def link_to_copy(
@@ -130,7 +124,7 @@ def list_chapters(app: Sphinx) -> Iterator[tuple[str, list[str]]]:
 
 def _list_llms_lines(app: Sphinx) -> Iterator[str]:
     yield f"# {app.config.project}"
-    if said := _summarize_site(app):
+    if said := make_description(app.env.get_doctree(app.config.root_doc)):
         yield f"\n> {said}"
     for title, pages in list_chapters(app):
         yield f"\n## {title}\n"
@@ -138,23 +132,6 @@ def _list_llms_lines(app: Sphinx) -> Iterator[str]:
             described = app.env.metadata[page].get("og:description")
             address = f"{app.config.html_baseurl}{app.builder.get_target_uri(page)}.md"
             yield f"- [{_get_title(app, page)}]({address})" + (f": {described}" if described else "")
-
-
-def _list_full_parts(app: Sphinx) -> Iterator[str]:
-    yield f"# {app.config.project}"
-    if said := _summarize_site(app):
-        yield f"> {said}"
-    yield "A line of hyphens and the address of its source begin each page. Links are relative to that address."
-    for _title, pages in list_chapters(app):
-        for page in pages:
-            copy = find_copy(Path(app.builder.get_outfilename(page)))
-            address = f"{app.config.html_baseurl}{app.builder.get_target_uri(page)}"
-            yield f"---\n\nSource: {address}\n\n{copy.read_text(encoding='utf-8').strip()}"
-
-
-def _summarize_site(app: Sphinx) -> str:
-    """What the front page says of the site; empty if it says nothing."""
-    return make_description(app.env.get_doctree(app.config.root_doc))
 
 
 def _get_title(app: Sphinx, page: str) -> str:

@@ -1,13 +1,7 @@
-"""The names of PyTorch that each page uses: a line at its foot, an index of all pages, and links in the code.
+"""The names of PyTorch that each page uses: an index of all pages, and links in the code.
 
 The names are found in the code that a page shows, each time Sphinx reads it, so nobody has to write or update them. The
-directive ``names-used`` lists, for each name, the pages that use it. The line at the foot of a page has a name if
-
-- the page's code uses the name, and the page's text has it as a literal, such as ````retain_grad````,
-- at most half of the pages with code use the name, which leaves out ``torch.tensor`` and ``backward``,
-- the name is in no private module,
-
-and of these it shows at most ten, those that the fewest pages use first.
+directive ``names-used`` lists, for each name, the pages that use it.
 
 In the code, the first use of each name on a page is a link to PyTorch's reference. Only the first: a link is a stop of the Tab
 key and fifteen bytes on the wire, and code whose every word is underlined is hard to read. The text of the code stays as it is,
@@ -15,7 +9,7 @@ for the button that copies it, the search and the Markdown copy: a link is put i
 sphinx-codeautolink 0.20.0 and sphinx-gallery 0.22.1 find half of these links, and hardly any method of a tensor.
 
 Where the reference has a name, intersphinx knows from ``objects.inv`` beside this file, so a build needs no network;
-``nox -s reference`` brings a new one. It is of one release: 2.13 has the functions of ``torch.cuda.memory`` on other pages.
+``conf.py`` says where it is from. It is of one release: 2.13 has the functions of ``torch.cuda.memory`` on other pages.
 """
 
 from __future__ import annotations
@@ -24,7 +18,6 @@ import ast
 import doctest
 import html
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,8 +39,6 @@ from .toolbox import link_to
 logger = logging.getLogger(__name__)
 
 INDEX = "reference/names"
-LONGEST = 10  # names in the line of a page
-SHARE = 1 / 2  # of the pages with code: a name that more pages use does not set a page apart
 BEFORE_THE_FOLD = 4  # links to pages for each name of the index; the others are in a fold
 NOT_WORTH_A_FOLD = 2  # links: so few are shown too
 IN_THE_FOLD = 12  # links at most: a list of every page that calls ``backward()`` helps nobody
@@ -118,7 +109,7 @@ class Used:
 
 
 class UsedNames(PageStore[Used]):
-    """What each page uses; gathered: the names in the line of each page, and what the index says."""
+    """What each page uses; gathered: what the index says."""
 
     name = "names"
 
@@ -136,20 +127,12 @@ class UsedNames(PageStore[Used]):
         super().merge_other(app, env, docnames, other)
         get_torch_names(env).update(get_torch_names(other))
 
-    def gather(self, app: Sphinx, env: BuildEnvironment) -> tuple[dict[str, list[str]], list[Any]]:
-        facts, order = self.facts(env), list_pages_in_order(env)
-        counts = Counter(name for fact in facts.values() for name in fact.used)
-        rare = {name for name in counts if counts[name] <= SHARE * len(facts) and "._" not in name.rpartition(".")[0]}
-        lines = {
-            page: sorted(rare.intersection(fact.spoken), key=lambda name: (counts[name], name))[:LONGEST]
-            for page, fact in facts.items()
-        }
-        return lines, [(page, facts[page], env.titles[page].astext()) for page in order if page in facts]
+    def gather(self, app: Sphinx, env: BuildEnvironment) -> list[tuple[str, Used, str]]:
+        facts = self.facts(env)
+        return [(page, facts[page], env.titles[page].astext()) for page in list_pages_in_order(env) if page in facts]
 
     def pages_to_write(self, env: BuildEnvironment, before: Any, now: Any) -> Iterable[str]:
-        lines, listed = before or ({}, None)
-        changed = super().pages_to_write(env, lines, now[0])
-        return changed if listed == now[1] else [*changed, INDEX]
+        return [] if before == now else [INDEX]
 
 
 def _list_imports(script: Path) -> Iterator[str]:
@@ -204,22 +187,7 @@ def mark_first_uses(env: BuildEnvironment, uses: Iterable[tuple[Piece, Use]]) ->
             piece.block[_LINKS] = [*piece.block.get(_LINKS, []), (*place, use.name, address)]
 
 
-# -- The line and the index -------------------------------------------------------------------------
-
-
-def names_line(app: Sphinx, page: str) -> nodes.Node | None:
-    """The line at the foot of a page; None for one whose code uses no name that sets it apart."""
-    shown = UsedNames.gathered(app.env)[0].get(page)
-    if not shown:
-        return None
-    # the words are on the page already; the search would count them twice
-    line = nodes.paragraph("", "", nodes.Text("PyTorch on this page:"), classes=["names-used", "no-search"])
-    for name in shown:
-        text: nodes.Node = nodes.literal("", shorten_name(name))
-        if INDEX in app.env.found_docs:
-            text = link_to(app, page, INDEX, text, after=f"#name-{name}")
-        line += [nodes.Text(" " if name == shown[0] else ", "), text]
-    return line
+# -- The index -------------------------------------------------------------------------
 
 
 class names_index(nodes.General, nodes.Element):
@@ -254,9 +222,8 @@ def fill_index(app: Sphinx, document: nodes.document, page: str) -> None:
         index = nodes.definition_list(classes=["names-used"])
         # what begins with an underscore is for the few who know its name
         for name in sorted(names, key=lambda name: ("._" in name, shorten_name(name).lower(), name)):
-            term = nodes.term(
-                "", "", _link_to_reference(app.env, name), ids=[f"name-{name}"]
-            )  # case stays: ``t`` and ``T`` are two
+            # case stays: ``t`` and ``T`` are two
+            term = nodes.term("", "", _link_to_reference(app.env, name), ids=[f"name-{name}"])
             # without the titles, a search for a page's title would find this page too
             where = nodes.definition("", *_link_to_users(app, page, name, pages[name]), classes=["no-search"])
             index += nodes.definition_list_item("", term, where)
@@ -363,9 +330,8 @@ def _get_text(line: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    others = (
-        app.registry.post_transforms
-    )  # sphinx-gallery would make a link of each use, and a node of each word of the code
+    # sphinx-gallery would make a link of each use, and a node of each word of the code
+    others = app.registry.post_transforms
     others[:] = [transform for transform in others if transform.__name__ != "CodeLinksTransform"]
     app.add_node(names_index)
     app.add_node(nodes.literal_block, override=True, html=(visit_code, None))

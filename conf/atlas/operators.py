@@ -1,24 +1,22 @@
-"""What every differentiable operator of PyTorch does with memory and gradients, as a table and as a drawing.
+"""What every differentiable operator of PyTorch does with memory and gradients, as a table.
 
 ``conf/measure/operators.py`` measures it. A build runs that program before it reads pages, if what is kept is of another
-PyTorch or of another program. ``{operator-table}`` shows a row for each operator, ``{operator-figure}`` all in numbers.
+PyTorch or of another program. ``{operator-table}`` shows a row for each operator.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import math
 import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import joblib
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -26,13 +24,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from . import formulas
-from .figures import Plot
-from .gallery.process import count_cores
+from .build_facts import get_torch_version
 from .tables import let_break, make_long_table, mark_code
 from .toolbox import Refusal, load_json
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +40,7 @@ DATA = Path("reference/data/operators.json")
 def identify_result() -> dict[str, Any]:
     """What the result depends on: the version of PyTorch, and the program with those beside it."""
     code = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(PROGRAM.parent.glob("*.py"))))
-    return {"torch": version("torch").partition("+")[0], "code": code.hexdigest()[:16]}
+    return {"torch": get_torch_version(), "code": code.hexdigest()[:16]}
 
 
 def read_operators(docs: Path) -> dict[str, Any] | None:
@@ -66,21 +60,11 @@ def probe_when_needed(app: Sphinx) -> None:
         return
     logger.info("operators: probing, which takes a minute")
     command = [sys.executable, str(PROGRAM), str(docs / DATA), "--of", json.dumps(identify_result())]
-    command += ["--jobs", str(count_cores())]
+    command += ["--jobs", str(joblib.cpu_count())]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode or read_operators(docs) is None:
         raise Refusal(f"the operators could not be probed; `{' '.join(command[1:3])}` says:\n{done.stderr[-2000:]}")
     logger.info(done.stdout.strip())
-
-
-def read_rows(directive: SphinxDirective) -> list[dict[str, Any]]:
-    """What was found, one dictionary for each operator; the directive's page depends on it."""
-    docs = Path(directive.env.srcdir)
-    directive.env.note_dependency(str(docs / DATA))
-    found = read_operators(docs)
-    if found is None:
-        raise directive.error(f"{DATA} is missing or out of date: build again")
-    return found["rows"]
 
 
 # -- The table ------------------------------------------------------------------------------------
@@ -108,9 +92,10 @@ class OperatorTable(SphinxDirective):
     """``{operator-table}``: all rows, and an index entry for each."""
 
     def run(self) -> list[nodes.Node]:
-        rows = read_rows(self)
         docs = Path(self.env.srcdir)
-        self.env.note_dependency(str(docs / formulas.DATA))
+        for file in (DATA, formulas.DATA):
+            self.env.note_dependency(str(docs / file))
+        rows = read_operators(docs)["rows"]
         known = frozenset(formulas.load_formulas(docs) or ())
         entries = [("single", row["name"], make_operator_anchor(row["name"]), "main", None) for row in rows]
         return [addnodes.index(entries=entries), make_operator_table(rows, known)]
@@ -195,65 +180,6 @@ def round_to_power(error: float | None) -> str:
     return f"1e{math.floor(math.log10(error))}"
 
 
-# -- The drawing ----------------------------------------------------------------------------------
-
-#: What a change in place does, from good to bad.
-OUTCOMES = ("works", "refused", "raises", "wrong")
-INK, BLUE = "#1e293b", "#2563eb"
-
-
-class OperatorFigure(Plot):
-    """``{operator-figure}`` with ``:alt:``: what operators keep, and what a change does to them."""
-
-    def run(self) -> list[nodes.Node]:
-        return self.show_plot("operators-in-numbers", draw_operators(read_rows(self)))
-
-
-def draw_operators(rows: list[dict[str, Any]]) -> str:
-    """An SVG document with two panels of bars.
-
-    matplotlib is imported here: a build that does not draw does without the half second that it takes.
-
-    :param rows: as ``read_rows`` returns them.
-    """
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    from .gallery.scrapers import STYLE
-
-    with rc_context(fname=STYLE):
-        figure = Figure(figsize=(7, 3.4), layout="constrained")
-        left, right = figure.subplots(1, 2)
-        _draw_kept(left, Counter(" + ".join(row["saves"]) or "nothing" for row in rows))
-        _draw_changed(right, {what: Counter(row[f"{what}_changed"] for row in rows) for what in ("output", "input")})
-        svg = io.StringIO()
-        figure.savefig(svg, format="svg", metadata={"Date": None})
-    return svg.getvalue()
-
-
-def _draw_kept(axes: Axes, counts: Counter[str]) -> None:
-    names = sorted(counts, key=lambda name: (-counts[name], name))
-    bars = axes.barh(names, [counts[name] for name in names], color=BLUE)
-    axes.bar_label(bars, padding=3, color=INK)
-    axes.set(title="Kept for backward", xlabel="operators", xlim=(0, 1.15 * max(counts.values())))
-    axes.invert_yaxis()
-
-
-def _draw_changed(axes: Axes, counts: dict[str, Counter[str]]) -> None:
-    height = 0.4
-    hollow = {"facecolor": "white", "edgecolor": BLUE, "linewidth": 1}
-    for side, what, word, look in ((-0.5, "output", "result", {"color": BLUE}), (0.5, "input", "input", hollow)):
-        numbers = [counts[what][outcome] for outcome in OUTCOMES]
-        places = [place + side * height for place in range(len(OUTCOMES))]
-        bars = axes.barh(places, numbers, height=0.85 * height, **look)
-        axes.bar_label(bars, [f"{number} {word}" for number in numbers], padding=3, color=INK)
-    widest = max(max(of.values()) for of in counts.values())
-    axes.set(title="Backward after a change", xlabel="operators", xlim=(0, 1.45 * widest))
-    axes.set(yticks=range(len(OUTCOMES)), yticklabels=OUTCOMES)
-    axes.invert_yaxis()
-
-
 def setup(app: Sphinx) -> None:
     app.add_directive("operator-table", OperatorTable)
-    app.add_directive("operator-figure", OperatorFigure)
     app.connect("builder-inited", probe_when_needed)

@@ -6,7 +6,7 @@ collects from one page, what it makes of all pages together, and which pages sho
 to build, and the order in which the stores work.
 
 Sphinx calls a handler of ours for each page. An exception in one would end the build in a traceback that names neither the
-page nor the way out; ``connect_for_pages`` makes an error of it, with the page and the line, and the build goes on.
+page nor the way out; ``connect_for_pages`` makes an error of it, with the page and our line, and the build goes on.
 """
 
 from __future__ import annotations
@@ -31,14 +31,6 @@ Fact = TypeVar("Fact")
 
 #: Stores collect after all that shapes a page (Sphinx's default is 500), and gather before pages are chosen to be written.
 _FIRST = 700
-
-
-class PageError(Exception):
-    """Something on a page that is wrong, at a node of it: the error that a reader of the log sees has that node's line."""
-
-    def __init__(self, message: str, node: nodes.Node | None = None) -> None:
-        super().__init__(message)
-        self.node = node
 
 
 class PageStore(EnvironmentCollector, Generic[Fact]):
@@ -156,7 +148,7 @@ def _count_levels(store: type[PageStore[Any]]) -> int:
 
 
 def connect_for_pages(app: Sphinx, event: str, handler: Callable[..., Any], priority: int = 500) -> None:
-    """``app.connect`` for a handler of one page: an exception in it is an error with page and line, and the build goes on.
+    """``app.connect`` for a handler of one page: an exception in it is an error of the page, and the build goes on.
 
     :param event: ``doctree-read``, ``doctree-resolved`` or ``html-page-context``.
     """
@@ -165,11 +157,7 @@ def connect_for_pages(app: Sphinx, event: str, handler: Callable[..., Any], prio
         try:
             return handler(app, *arguments)
         except Exception as error:
-            page = (
-                app.env.docname
-                if event == "doctree-read"
-                else next(word for word in arguments if isinstance(word, str))
-            )
+            page = next((word for word in arguments if isinstance(word, str)), app.env.docname)
             log_page_error(page, error, handler)
             return None
 
@@ -178,9 +166,6 @@ def connect_for_pages(app: Sphinx, event: str, handler: Callable[..., Any], prio
 
 def log_page_error(page: str, error: Exception, handler: Callable[..., Any]) -> None:
     """Say that ``handler`` failed on a page: where on the page, what was raised, and where in our code."""
-    if isinstance(error, PageError):
-        logger.error("%s", error, location=error.node if error.node is not None else page)
-        return
     where = page
     if isinstance(error, SyntaxError) and error.filename:  # of the code that was read, not of ours
         where = f"{error.filename}:{error.lineno}"

@@ -139,14 +139,7 @@ def _line_of(text: str, *patterns: str) -> int:
 
 def list_pages_in_order(env: BuildEnvironment) -> list[str]:
     """The pages that the navigation leads to, in its order. A page that stands in two places has the first."""
-    order: dict[str, None] = {}
-    waiting = [env.config.root_doc]
-    while waiting:
-        page = waiting.pop()
-        if page not in order:
-            order[page] = None
-            waiting += reversed(env.toctree_includes.get(page, []))
-    return list(order)
+    return list(env.collect_relations())
 
 
 def is_example(page: str) -> bool:

@@ -31,7 +31,6 @@ from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
-from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.index_entries import split_index_msg
@@ -222,10 +221,6 @@ def _visit_box(self: Any, node: search_box) -> None:
     raise nodes.SkipNode
 
 
-def _skip_node(self: Any, node: nodes.Element) -> None:
-    raise nodes.SkipNode
-
-
 class PagesWithAllPages(ListingPages):
     """Where the list of all pages stands. Gathered: their names and titles, in the order of the navigation."""
 
@@ -305,18 +300,6 @@ class PagesWithSymptoms(ListingPages):
         return groups
 
 
-class LeaveOutCards(SphinxTransform):
-    """Take away sphinx-gallery's cards below the list: they name the same pages, and on a phone they are forty screens."""
-
-    default_priority = 400
-
-    def apply(self, **kwargs: object) -> None:
-        for place in self.document.findall(symptom_list):
-            for node in list(place.findall(siblings=True, descend=False, include_self=False)):
-                if isinstance(node, (nodes.raw, nodes.comment, addnodes.only)):
-                    node.parent.remove(node)
-
-
 def fill_symptoms(app: Sphinx, document: nodes.document, page: str) -> None:
     """Put the list in."""
     for place in list(document.findall(symptom_list)):
@@ -334,11 +317,10 @@ def _make_item(app: Sphinx, page: str, name: str, title: str, symptoms: list[str
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(search_box, html=(_visit_box, None), text=(_skip_node, None), gettext=(_skip_node, None))
+    app.add_node(search_box, html=(_visit_box, None))
     app.add_directive("search-box", SearchBox)
     add_place(app, "all-pages", all_pages)
     add_place(app, "symptoms", symptom_list)
-    app.add_transform(LeaveOutCards)
     enable_stores(app, SearchedPages, PagesWithAllPages, PagesWithSymptoms)
     app.connect("builder-inited", leave_out_index_of_sphinx)
     connect_for_pages(app, "doctree-resolved", fill_all_pages)

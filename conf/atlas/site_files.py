@@ -2,7 +2,6 @@
 
 ``build.json``           what the site was built from, for programs
 ``sitemap.xml``          the address of every page, for search engines
-``link-previews.js``     what a link to a page or a term shows to who points at it
 old addresses            a small page leads on from where a page once was, and every address that was published answers
 two archives             the site as a folder that needs no server, and all scripts and notebooks; of a published build
 """
@@ -20,15 +19,12 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 from sphinx.util.osutil import relative_uri
 
-from atlas.build_facts import get_facts
-from atlas.head import make_plain_text
-from atlas.toolbox import first_sentences, one_line, write_if_changed, write_whole
+from atlas.toolbox import write_if_changed, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +33,8 @@ def write_site_files(app: Sphinx, exception: Exception | None) -> None:
     """Connected to ``build-finished``, after the pages' Markdown is written: the archive of the site holds all other files."""
     if exception is not None or app.builder.name != "html":
         return
-    write_whole(Path(app.outdir, "build.json"), json.dumps(get_facts(app), indent=1) + "\n")
+    write_whole(Path(app.outdir, "build.json"), json.dumps(app.atlas_facts, indent=1) + "\n")
     write_sitemap(app)
-    write_previews(app)
     write_moved_pages(app)
     write_archives(app)
 
@@ -56,43 +51,6 @@ def write_sitemap(app: Sphinx) -> None:
     urls = "".join(f"<url><loc>{escape(address)}</loc></url>\n" for address in addresses)
     head = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
     write_whole(Path(app.outdir, "sitemap.xml"), f"{head}{urls}</urlset>\n")
-
-
-# -- What a link shows ----------------------------------------------------------------------------
-
-PREVIEWS = "link-previews.js"
-LONGEST = 220  # characters of a definition; a first sentence may be longer
-
-
-def write_previews(app: Sphinx) -> None:
-    """Write title and text of each page and term, by their addresses below the site's root.
-
-    ``conf/static/link_previews.js`` loads the file at the first such link. It is a script and not JSON, so that it loads from a
-    folder too, where a browser refuses to fetch. sphinx-tippy 0.4.3 loads two scripts from a CDN, sphinx-hoverxref 1.4.2 wants
-    the API of Read the Docs.
-    """
-    found = {}
-    for page in sorted(app.env.found_docs):
-        if said := app.env.metadata[page].get("og:description"):
-            found[app.builder.get_target_uri(page)] = [one_line(app.env.titles[page].astext()), said]
-    objects = app.env.domains.standard_domain.get_objects()
-    for page in sorted({page for _name, _shown, kind, page, _anchor, _priority in objects if kind == "term"}):
-        for anchor, title, definition in _list_terms(app.env.get_doctree(page)):
-            found[f"{app.builder.get_target_uri(page)}#{anchor}"] = [title, definition]
-    data = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
-    write_whole(Path(app.outdir, PREVIEWS), f"window.atlasLinkPreviews={data}\n")
-
-
-def _list_terms(document: nodes.document) -> Iterator[tuple[str, str, str]]:
-    """Anchor, name and first sentences of each term. A translation, in italics above the definition, stands behind the name."""
-    for glossary in document.findall(addnodes.glossary):
-        for item in glossary.findall(nodes.definition_list_item):
-            texts = list(item[-1].findall(nodes.paragraph))
-            is_translated = len(texts) > 1 and len(texts[0]) == 1 and isinstance(texts[0][0], nodes.emphasis)
-            translation = texts.pop(0).astext() if is_translated else ""
-            definition = first_sentences(make_plain_text(texts[0]), LONGEST) if texts else ""
-            for term in item.findall(nodes.term):
-                yield term["ids"][0], one_line(f"{term.astext()} {translation}"), definition
 
 
 # -- Old addresses --------------------------------------------------------------------------------
@@ -172,7 +130,7 @@ _PRELOAD = re.compile(rb'<link rel="preload"[^>]*>\n?')
 
 
 def write_archives(app: Sphinx) -> None:
-    """Pack what a published build makes to take along; of another build there is none.
+    """Pack what a published build makes to take along.
 
     ``shutil.make_archive`` and sphinx-gallery's ``download_all_examples`` write the times of files: no two would be the same.
     """
@@ -180,9 +138,6 @@ def write_archives(app: Sphinx) -> None:
     if app.config.atlas_commit:
         pack_archive(out / EXAMPLES, list_examples(app))
         pack_archive(out / SITE, list_site(out))
-    else:
-        for name in ARCHIVES:
-            (out / name).unlink(missing_ok=True)
 
 
 def list_site(out: Path) -> dict[str, Path]:

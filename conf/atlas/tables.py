@@ -17,6 +17,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
 # -- Long tables ----------------------------------------------------------------------------------
@@ -119,5 +120,25 @@ def _write_data(data: dict[str, str]) -> str:
     return "".join(f' data-{name}="{html.escape(text)}"' for name, text in data.items())
 
 
+# -- Widths of columns ----------------------------------------------------------------------------
+
+
+class KeepWidths(SphinxTransform):
+    """Remove MyST's mark from a table whose directive has set widths. Any other table keeps it.
+
+    With given widths, columns do not move while the rows still arrive. MyST marks every table ``colwidths-auto``, and docutils
+    then ignores the widths: https://github.com/executablebooks/MyST-Parser/issues/793. The pull request #795 is open; delete
+    this class when it is released (MyST-Parser 5.2 has the bug).
+    """
+
+    default_priority = 210
+
+    def apply(self, **kwargs: Any) -> None:
+        for table in self.document.findall(nodes.table):
+            if "colwidths-given" in table["classes"]:
+                table["classes"] = [mark for mark in table["classes"] if mark != "colwidths-auto"]
+
+
 def setup(app: Sphinx) -> None:
     app.add_directive("page-filter", PageFilter)
+    app.add_transform(KeepWidths)

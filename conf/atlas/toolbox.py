@@ -48,11 +48,7 @@ def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader finds the old content or the new, never a part. Its folder is made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
-    try:
-        part.write_text(text, encoding="utf-8")
-    except OSError as error:  # where a disk is full, Python does not say which file it was
-        error.filename = str(path)
-        raise
+    part.write_text(text, encoding="utf-8")
     os.replace(part, path)
 
 
@@ -95,9 +91,7 @@ def link_to(app: Sphinx, page: str, target: str, words: str | nodes.Node = "", *
 # -- Text of a page as words to show elsewhere ----------------------------------------------------
 
 LONGEST = 300  # characters; a first sentence may be longer
-#: Abbreviations after which a sentence goes on, though a capital letter follows.
-_GOES_ON = ("e.g.", "E.g.", "i.e.", "I.e.", "vs.", "cf.", "Cf.", "Fig.", "Eq.")
-_END = re.compile("".join(rf"(?<!\b{re.escape(short)})" for short in _GOES_ON) + r"(?<=[.?!:])\s+(?=[A-Z`])")
+_END = re.compile(r"(?<=[.?!:])\s+(?=[A-Z`])")
 
 
 def one_line(text: str) -> str:

@@ -1,8 +1,7 @@
 """What every differentiable operator of PyTorch does with memory and gradients, measured.
 
 ``python conf/measure/operators.py OUT.json`` measures what each operator saves for backward, shares with its inputs, and does
-when tensors are changed in place, and writes the result to OUT.json and, as CSV, beside it. It needs PyTorch, NumPy and
-expecttest alone.
+when tensors are changed in place, and writes the result to OUT.json. It needs PyTorch, NumPy and expecttest alone.
 
 Operators come as entries of ``torch.testing._internal.common_methods_invocations.op_db``. Everything is measured on samples of
 several kinds (``operator_samples``). Where they differ, a row says for which; what the database and the schemas claim is kept
@@ -12,7 +11,6 @@ beside it.
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import json
 import math
@@ -430,16 +428,6 @@ def probe_all(jobs: int) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return rows, dict(sorted(not_probed.items()))
 
 
-def write_csv(rows: list[dict[str, Any]], file: Path) -> None:
-    """Write the rows with lists joined by spaces, and notes by semicolons."""
-    with file.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, fieldnames=list(rows[0]))
-        writer.writeheader()
-        for row in rows:
-            cells = {name: " ".join(value) if isinstance(value, list) else value for name, value in row.items()}
-            writer.writerow(cells | {"notes": "; ".join(f"{name}: {note}" for name, note in row["notes"].items())})
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
@@ -448,7 +436,6 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     rows, not_probed = probe_all(options.jobs)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_csv(rows, options.out.with_suffix(".csv"))
     found = {"of": options.of, "rows": rows, "not_probed": not_probed}
     options.out.write_text(json.dumps(found, indent=1), encoding="utf-8")
     print(f"operators: {len(rows)} probed, {len(not_probed)} not")

@@ -11,12 +11,14 @@ for (const form of document.querySelectorAll("form.filter")) {
     while (item.localName === "dt" && found.at(-1).nextElementSibling?.localName === "dd") found.push(found.at(-1).nextElementSibling);
     return found;
   };
-  const entries = [...document.querySelectorAll(items)].map(item => {
-    const parts = partsOf(item), told = item.cells ? [...item.cells].slice(0, cells) : headOnly === undefined ? parts : [item];
-    const text = told.map(part => part.textContent).join(" ").toLowerCase();
-    const kinds = item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [];
-    return { item, parts, text, kinds, words: text.split(/\s+/) };
-  });
+  const entries = [...document.querySelectorAll(items)].map(item => ({
+    item, parts: partsOf(item),
+    kinds: item.dataset.kinds?.split(" ") ?? item.querySelector("p + p")?.textContent.split(" · ") ?? [],
+  }));
+  // Read when something is asked: the cells of hundreds of rows take a phone a while.
+  const textOf = entry => entry.text ??= (entry.item.cells ? [...entry.item.cells].slice(0, cells) : headOnly === undefined ? entry.parts
+    : [entry.item]).map(part => part.textContent).join(" ").toLowerCase();
+  const wordsOf = entry => entry.words ??= textOf(entry).split(/\s+/);
   const parents = [...(groups ? document.querySelectorAll(groups) : [])].map(group => ({
     group, inside: entries.filter(({ item }) => group.contains(item) && group !== item),
   })).filter(({ inside }) => inside.length);
@@ -24,7 +26,7 @@ for (const form of document.querySelectorAll("form.filter")) {
   // may leave out: then the rest must be a whole word.
   const asked = () => sortWords === undefined ? typed?.value.toLowerCase().split(/[\s:,()'"]+/) ?? []
     : typed.value.toLowerCase().replace(/\b(?:torch|tensor|nn|functional|f)\.(?=\w)/g, "").split(/[\s,._()]+/);
-  const fits = ({ text, words }, word) => text.includes(word) || sortWords && words.includes(word.replace("backward0", ""));
+  const fits = (entry, word) => textOf(entry).includes(word) || sortWords && wordsOf(entry).includes(word.replace("backward0", ""));
   const show = () => {
     const words = asked().filter(Boolean), chosen = tags.filter(tag => tag.checked).map(tag => tag.value);
     if (choice?.value) chosen.push(choice.value);
@@ -32,7 +34,7 @@ for (const form of document.querySelectorAll("form.filter")) {
     for (const entry of entries) {
       entry.left = has(chosen)(entry) && words.every(word => fits(entry, word));
       for (const part of entry.parts) part.hidden = !entry.left;
-      if (sortWords !== undefined) entry.item.style.order = entry.words[0] === words.at(-1) && !form.elements.sort.value ? -1 : "";
+      if (sortWords !== undefined) entry.item.style.order = words.length && wordsOf(entry)[0] === words.at(-1) && !form.elements.sort.value ? -1 : "";
     }
     for (const { group, inside } of parents) {
       group.hidden = !inside.some(({ left }) => left);

@@ -1,5 +1,4 @@
-// A tensor beside the memory that it reads: each call below it makes the next tensor, a view or a copy, or raises as PyTorch does,
-// with which tests/browser/test_memory_cells.py compares it. What is said comes from the build (conf/atlas/boxes.py).
+// A tensor beside its memory: a call makes a view or a copy, or raises, as PyTorch does. atlas/memory_cells.html has the words.
 for (const box of document.querySelectorAll(".memory-cells")) {
   const said = JSON.parse(box.querySelector("script").textContent);
   const count = size => size.reduce((product, length) => product * length, 1);

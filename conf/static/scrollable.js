@@ -32,5 +32,7 @@
   // On a phone the cells of a wide row stand below each other (atlas.css): each says of which column it is.
   for (const cell of document.querySelectorAll("table:not(.numbers) > colgroup:has(> col:nth-child(3)) ~ tbody td:not(:first-child)"))
     if (cell.textContent) cell.dataset.label = cell.closest("table").rows[0].cells[cell.cellIndex].textContent;
-  document.fonts.addEventListener("loadingdone", () => mark(boxes));
+  // The one font that a page loads is that of formulas. A fold that is closed would be laid out to be measured.
+  const isOpenFormula = box => !goesDown(box) && box.checkVisibility({ contentVisibilityAuto: true });
+  document.fonts.addEventListener("loadingdone", () => mark(boxes.filter(isOpenFormula)));
 })();

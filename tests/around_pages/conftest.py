@@ -55,11 +55,11 @@ FILES = {
     "docs/guide/which.md": GUIDE,
     "docs/about/release-notes.md": NOTES,
     "docs/about/how-this-site-stays-true.md": "# How\n\nText.\n\n## What a sentence is about\n\nText.\n",
-    "docs/about/take.md": "# Take along\n\nText.\n\n- {site-file}`autograd-atlas-site.zip`\n- {site-file}`llms-full.txt`\n",
+    "docs/about/take.md": "# Take along\n\nText.\n\n- {site-file}`autograd-atlas-site.zip`\n- {site-file}`llms.txt`\n",
     "docs/text.md": "# Text\n\nText.\n\n## A part\n\nText.\n",
     "docs/search.md": "# Search\n\nText.\n",  # to which each page leads
     "docs/words.md": WORDS,
-    "docs/gap.md": "# Gap\n\n```{not-recorded} nobody had one\n```\n",  # as the runner marks a page that no recording fits
+    "docs/gap.md": "# Gap\n\n```{container} not-recorded\nText.\n```\n",  # as the runner marks a page that no recording fits
     "docs/bare.md": "# Bare\n\n```\ncode\n```\n",
     "docs/moved-pages.txt": "# Why: a better name\nold.html guide/which.html\nlong/gone.html guide/which.html#a-part\n",
     "docs/published-pages.txt": "old.html\ntext.html\n",

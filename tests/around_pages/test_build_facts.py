@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from atlas.build_facts import check_settings, find_changes, find_date
-from atlas.toolbox import Refusal
-from tiny.tiny_site import Build, build, written
+from atlas.build_facts import find_changes, find_date
+from tiny.tiny_site import ROOT, Build, build, written
 
 
 def test_a_program_can_read_what_a_site_was_made_from(hosted: Build, unhosted: Build) -> None:
@@ -23,12 +22,11 @@ def test_a_program_can_read_what_a_site_was_made_from(hosted: Build, unhosted: B
     assert json.loads((unhosted.out / "build.json").read_text()) == {"commit": None, "date": None, **facts}
 
 
-def test_what_is_no_address_of_a_site_is_refused() -> None:
-    for address in ("", "owner.example/fork/", "https://owner.example/fork", "https:///", "https://a.b/?c/"):
-        with pytest.raises(Refusal, match=r"ATLAS_SITE is .* such as https://"):
-            check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
-    for address in ("https://owner.example/", "http://localhost:8000/", "https://owner.example/some/fork/"):
-        check_settings(None, SimpleNamespace(html_baseurl=address, atlas_commit=""))
+def test_the_address_of_the_site_ends_with_a_slash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names of pages are appended to it."""
+    for address in ("https://owner.example/fork", "https://owner.example/fork/"):
+        monkeypatch.setenv("ATLAS_SITE", address)
+        assert runpy.run_path(str(ROOT / "conf" / "conf.py"))["html_baseurl"] == "https://owner.example/fork/"
 
 
 # -- The date -------------------------------------------------------------------------------------
@@ -74,10 +72,6 @@ def test_the_environment_decides(checkout: Path, monkeypatch: pytest.MonkeyPatch
     assert find_date(checkout) is None
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1790000000")
     assert find_date(checkout) == "2026-09-21"
-    for said in ("yesterday", "9" * 30):
-        monkeypatch.setenv("SOURCE_DATE_EPOCH", said)
-        with pytest.raises(Refusal, match="SOURCE_DATE_EPOCH is"):
-            find_date(checkout)
 
 
 def test_a_checkout_of_another_user_is_named_with_the_way_out(

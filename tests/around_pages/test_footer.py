@@ -16,19 +16,6 @@ SOURCES = "https://github.com/someone/atlas"
 TORCH = version("torch").partition("+")[0]
 
 
-def test_the_lines_of_an_example_stand_in_their_order(hosted_page: Page) -> None:
-    box = hosted_page("gallery/basics/two").select_one("article .sphx-glr-footer")
-    assert [line["class"][0] for line in box.find_previous_sibling("details").find_all("p")] == [
-        "claims",
-        "names-used",
-    ]
-
-
-def test_a_page_without_downloads_has_them_at_its_end(hosted_page: Page) -> None:
-    (fold,) = hosted_page("guide/which").select("details:has(> p.names-used)")
-    assert not fold.find_next_sibling() and fold.parent.h1
-
-
 def test_an_example_offers_colab_downloads_and_what_to_install(hosted_page: Page, unhosted_page: Page) -> None:
     boxes = hosted_page("gallery/basics/two").select(".sphx-glr-footer > div")
     assert [box.get_text().split()[0] for box in boxes] == ["Open", "Notebook", "Script", "Zip", "To"]
@@ -43,7 +30,7 @@ def test_an_example_offers_colab_downloads_and_what_to_install(hosted_page: Page
 
 
 def test_names_on_pypi_stand_in_it_and_no_build_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(footer, "version", lambda package: "2.13.0+cpu")
+    monkeypatch.setattr("atlas.build_facts.version", lambda package: "2.13.0+cpu")
     code = "import math\nimport torch\nimport pandas as pd\nfrom sklearn import datasets\n"
     assert footer.make_install_command(code) == "pip install torch==2.13.0 pandas scikit-learn"
 

@@ -6,13 +6,6 @@ from atlas.markdown_copies import convert_page
 from tiny.tiny_site import Build
 
 
-def test_each_page_has_its_copy_and_names_it(hosted: Build) -> None:
-    copy = (hosted.out / "gallery/basics/two.html.md").read_text(encoding="utf-8")
-    assert copy.startswith("# A page\n") and "``` python\nimport torch" in copy
-    page = (hosted.out / "gallery/basics/two.html").read_text(encoding="utf-8")
-    assert '<link rel="alternate" type="text/markdown" href="two.html.md">' in page
-
-
 def test_what_is_for_the_eye_is_left_out() -> None:
     page = (
         '<article><svg role="img" aria-label="A &amp; B"><text>no</text></svg>'
@@ -27,12 +20,3 @@ def test_pages_are_listed_by_chapter_with_a_sentence_each(hosted: Build) -> None
     assert lines[0] == "# Autograd Atlas"
     assert "- [Words](https://owner.example/fork/words.html.md): The words, each in a sentence. See leaf." in lines
     assert "## Examples" in lines and "- [Bare](https://owner.example/fork/bare.html.md)" in lines
-
-
-def test_all_pages_are_in_one_file(hosted: Build) -> None:
-    text = (hosted.out / "llms-full.txt").read_text(encoding="utf-8")
-    assert text.startswith("# Autograd Atlas\n\n")
-    sources = [line.rpartition("/fork/")[2] for line in text.splitlines() if line.startswith("Source: ")]
-    assert len(sources) == len(set(sources)) == 12  # the front page and the examples are not in its lists
-    assert {"text.html", "gallery/index.html", "gallery/basics/index.html"} <= set(sources)
-    assert "\n# Text\n\nText.\n" in text

@@ -25,7 +25,7 @@ def test_the_script_is_the_page_and_the_notebook_a_download(good: Build, page: P
 def test_paths_lead_from_the_sources_and_from_the_settings(good: Build, page: Page) -> None:
     """Sphinx-gallery resolves examples_dirs from the source folder, and Sphinx html_static_path from that of conf.py."""
     assert (good.site / "docs" / "gallery" / "basics" / "one_assert.rst").is_file()
-    for style in ("static/atlas.css", "static/plot.css", "graphs/graph.css"):
+    for style in ("static/atlas.css", "static/plot.css", "drawgrad/web/graph.css"):
         copied = good.out / "_static" / Path(style).name
         assert copied.read_bytes() == (ROOT / "conf" / style).read_bytes()
     assert page("plots").select('link[rel=stylesheet][href*="_static/site.css"]')

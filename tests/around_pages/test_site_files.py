@@ -1,9 +1,7 @@
-"""What is written once for the whole site: previews, old addresses, archives; and what is refused."""
+"""What is written once for the whole site: the site map, old addresses, archives; and what is refused."""
 
 from __future__ import annotations
 
-import json
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,31 +10,12 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.site_files import ARCHIVES, EXAMPLES, FOLDER, PREVIEWS, SITE, find_lost_addresses
+from atlas.site_files import ARCHIVES, EXAMPLES, FOLDER, SITE, find_lost_addresses
 from markup import addresses
 from tiny.tiny_site import Build, build, written
 
 Page = Callable[[str], BeautifulSoup]
 HERE = "https://owner.example/fork/"
-
-
-def test_the_sitemap_names_each_page(hosted: Build) -> None:
-    named = re.findall(r"<loc>(.*?)</loc>", (hosted.out / "sitemap.xml").read_text(encoding="utf-8"))
-    assert f"{HERE}gallery/basics/two.html" in named and f"{HERE}index.html" in named
-    assert named == sorted(named) and not [name for name in named if "old.html" in name or "404" in name]
-
-
-# -- What a link shows ----------------------------------------------------------------------------
-
-
-def test_links_show_pages_by_their_description_and_terms_by_their_definition(hosted: Build) -> None:
-    written_ = (hosted.out / PREVIEWS).read_text(encoding="utf-8")
-    previews = json.loads(written_.removeprefix("window.atlasLinkPreviews="))
-    assert previews["words.html"] == ["Words", "The words, each in a sentence. See leaf."]
-    assert "bare.html" not in previews
-    assert previews["words.html#term-leaf"] == ["leaf 叶子", "A tensor without a node. It is x."]
-    for term in ("node", "edge"):
-        assert previews[f"words.html#term-{term}"] == [term, "The product v⊤J is computed here."]
 
 
 # -- Old addresses --------------------------------------------------------------------------------
@@ -65,10 +44,8 @@ def test_the_next_list_of_addresses_has_those_of_today_and_of_before(hosted: Bui
     ("moved", "published", "says"),
     [
         ("old.html\n", "", "docs/moved-pages.txt:1: write the old address, a space, and the new one"),
-        ("old.html#a new.html\n", "", "docs/moved-pages.txt:1: write the old address"),
         ("# Why\nold.html none.html\n", "", "docs/moved-pages.txt:2: it leads to none.html, which is no page"),
         ("index.html new.html\n", "", "docs/moved-pages.txt:1: index.html is a page of this site"),
-        ("a.html b.html\nb.html new.html\n", "", "docs/moved-pages.txt:1: it leads to b.html, which is no page"),
         ("a.html new.html\na.html index.html\n", "", "docs/moved-pages.txt:2: a.html stands in line 1 too"),
         ("a.html new.html#b\n", "", "docs/moved-pages.txt:1: new.html has no anchor #b"),
         ("", "new.html\ngone.html\n", "docs/published-pages.txt:2: gone.html was published, and there is no"),
@@ -102,16 +79,16 @@ def test_a_published_build_makes_two_archives(hosted: Build, hosted_page: Page) 
         *("LICENSE", "basics/two.ipynb", "basics/two.py", "graphs/one.ipynb", "graphs/one.py")
     ]
     in_site = set(names(hosted.out / SITE))
-    assert in_site >= {"index.html", "search-index.js", PREVIEWS, "llms-full.txt", "_static/atlas.css"}
+    assert in_site >= {"index.html", "search-index.js", "llms.txt", "_static/atlas.css"}
     assert not {"404.html", "sitemap.xml", *ARCHIVES} & in_site
     found = [link["href"] for link in hosted_page("about/take").select("a.site-file")]
-    assert found == [f"{HERE}{SITE}", "../llms-full.txt"]
+    assert found == [f"{HERE}{SITE}", "../llms.txt"]
 
 
 def test_a_build_that_is_not_published_has_none_and_says_so(unhosted: Build, unhosted_page: Page) -> None:
     assert not [name for name in ARCHIVES if (unhosted.out / name).exists()]
     page = unhosted_page("about/take")
-    assert [link["href"] for link in page.select("a.site-file")] == ["../llms-full.txt"]
+    assert [link["href"] for link in page.select("a.site-file")] == ["../llms.txt"]
     assert f"{SITE} (made when the site is published)" in page.get_text()
 
 

@@ -38,7 +38,6 @@ FILES = {
     "docs/changed.md": CHANGED,
     "docs/proof.md": "# Proof\n\n```{proof}\n```\n",
     "docs/quoted.md": "# Quoted\n\n" + QUOTED.replace("ADDRESS", "https://example.org/threads/1"),
-    "docs/recorded.md": "# Recorded\n\n```{recorded}\n:gpu: A100\n:torch: 2.13.0\n:date: 2026-11-01\n:edited:\n```\n",
     "docs/square.md": "# The square $x^2$\n\n## Its derivative $2x$\n\n```{page-filter} terms\n```\n\nText.\n",
     "examples/graphs/one.py": EXAMPLE.format(1, "assert x\nassert x == 1"),
     "examples/graphs/two.py": EXAMPLE.format(2, "assert x"),
@@ -67,11 +66,6 @@ def test_a_quoted_message_stands_in_one_piece_with_its_source(own: Build) -> Non
     page = read(own, "quoted.html")
     assert text_of(page.select_one(".quoted-message pre")) == "RuntimeError: CUDA error: no kernel image is available"
     assert page.select_one(".quoted-message-source a")["href"] == "https://example.org/threads/1"
-
-
-def test_a_recording_names_its_machine_and_that_the_text_is_newer(own: Build) -> None:
-    said = text_of(read(own, "recorded.html").select_one(".provenance.recorded"))
-    assert "measured on an A100 with PyTorch 2.13.0 on 2026-11-01, with this code; the text was edited later." in said
 
 
 def test_another_version_is_told_with_both_values(own: Build) -> None:
@@ -111,16 +105,12 @@ BESIDE = "this question stands beside its answer: put its cell below '.. solutio
 #: Each in the third line of a page.
 FAULTS = {
     "quoted": (QUOTED.replace("ADDRESS", "a thread somewhere"), "say where the message was seen"),
-    "plain": (QUOTED.replace("ADDRESS", "http://example.org"), "say where the message was seen"),
     "unnamed": ("```{torch-changed} 2.14\nText.\n```\n", "name what was measured: ':probe: kinks:"),
     "unknown": ("```{torch-changed} 2.14\n:probe: kinks: x.no()\n```\n", "no probe 'kinks: x.no()'"),
     "unchanged": (f"```{{torch-changed}} 2.15\n:probe: {KINK}\n```\n", UNCHANGED),
     "markup": (":::{how-measured} It fills ``.grad``.\n:::\n", "leave out the markup"),
     "open": ('```{predict} What is it?\n:answer: ["4"]\n```\n', BESIDE),
-    "unasked": ("```{predict} What is it?\n```\n", "a prediction needs its answer"),
     "filter": ("```{page-filter} pages\n```\n", "there is no filter of 'pages': choose from symptoms, terms"),
-    "operators": ("```{operator-table}\n```\n", "operators.json is missing or out of date: build again"),
-    "formulas": ("```{derivative-formulas}\n```\n", "formulas.json is missing or of another PyTorch"),
 }
 
 
@@ -136,26 +126,6 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Build:
 def test_a_fault_is_told_with_its_file_and_line(broken: Build, name: str) -> None:
     _text, says = FAULTS[name]
     assert re.search(rf"docs/{name}\.md:3: .*{re.escape(says)}", broken.output), broken.about(f"{name}.md")
-
-
-# -- How many asserts ran -------------------------------------------------------------------------
-
-
-def test_each_assert_statement_counts_once(page: Page) -> None:
-    """Hidden, over several lines, in a loop that runs twice, in a function: four."""
-    (said,) = page("graph_of_a_product").select("p.claims")
-    assert said.get_text().startswith("4 asserts ran on this page")
-    (said,) = page("one_assert").select("p.claims")
-    assert said.get_text().startswith("One assert ran on this page")
-    assert not page("no_assert").select("p.claims")
-
-
-def test_the_count_stands_before_the_downloads_in_the_fold_about_the_page(page: Page) -> None:
-    for name in ("one_assert", "exercise_at_the_end"):
-        (said,) = page(name).select("p.claims")
-        (downloads,) = page(name).select(".sphx-glr-footer")
-        assert said.find_next(class_="sphx-glr-footer") is downloads
-        assert said.find_parent("details")["class"] == ["about-page"] and not downloads.find_parent("details")
 
 
 # -- Folds and questions --------------------------------------------------------------------------

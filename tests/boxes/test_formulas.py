@@ -29,14 +29,6 @@ def test_many_at_once_keep_their_order_their_kind_and_their_source() -> None:
     assert {math["xmlns"] for math in made} == {"http://www.w3.org/1998/Math/MathML"}
 
 
-def test_matrix_in_a_product() -> None:
-    """The Jacobian of the site: brackets of square form, fractions in the cells, a vector beside it."""
-    math = convert_one(r"v^T \begin{bmatrix} \frac{\partial y_1}{\partial x_1} & 0 \\ 0 & \frac{a}{b} \end{bmatrix}")
-    assert [len(row.find_all("mtd")) for row in math.mtable.find_all("mtr")] == [2, 2]
-    assert len(math.mtable.find_all("mfrac")) == 2 and not math.msup.find("mtable")
-    assert {"[", "]"} <= {fence.get_text() for fence in math.find_all("mo")}
-
-
 def test_a_brace_below_a_term_is_a_line() -> None:
     """A brace is cut off at its end by Chromium, and does not stretch in a font without its parts."""
     math = convert_one(r"\underbrace{y \cdot \frac{1}{a}}_{\text{by } a} + \underbrace{s}_{\text{one}}")

@@ -71,7 +71,7 @@ function findCutMessage() {
 
 // Children of a section, and so body text: captions, tables and footers are other kinds of text.
 function listSmallTexts(smallest) {
-  const small = findAll("section > p:not(.claims, .names-used, .leads-on), section > :is(ul, ol) li > p")
+  const small = findAll("section > p:not(.claims, .leads-on), section > :is(ul, ol) li > p")
     .filter(text => parseFloat(findStyle(text).fontSize) < smallest);
   // Words of a drawing, as large as they are shown. On a phone it gives way a little before it scrolls.
   const least = innerWidth > 736 ? 12 : 11;

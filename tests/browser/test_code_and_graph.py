@@ -38,17 +38,6 @@ def test_a_card_lights_its_line(figure: Locator, code: Locator, how: str) -> Non
     assert run_script(code, "listLitLines") == []
 
 
-def test_a_tap_on_a_card_lights_its_line(phone: BrowserContext, origin: str) -> None:
-    tab = open_page(phone, origin, FIRST)
-    figure = tab.locator(f"#{FIGURE}")
-    figure.scroll_into_view_if_needed()
-    before = tab.evaluate("scrollY")
-    find_card(figure, "a").tap()
-    expect(figure.locator(".graph-note")).to_be_visible()
-    assert run_script(tab.locator("#cell-1 pre"), "listLitLines") == ["a = x1 * x2"]
-    assert tab.evaluate("scrollY") == pytest.approx(before, abs=2), "nothing scrolls by itself"
-
-
 def test_a_line_lights_its_cards_in_each_figure(tab: Page, figure: Locator, code: Locator) -> None:
     code.get_by_text("log").hover()
     for each in (figure, tab.locator("#graph-first-graph-2")):

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from page_scripts import run_script
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 from visiting import FIRST, open_page
 
 DRAWERS = {"Toggle site navigation sidebar": ".sidebar-drawer", "Toggle table of contents sidebar": ".toc-drawer"}
@@ -45,13 +45,6 @@ def test_a_drawer_opens_and_closes_by_keyboard_and_by_a_click_beside_it(narrow: 
     narrow.mouse.click(320, 380)
     expect(button).to_have_attribute("aria-expanded", "false")
     expect(drawer).to_be_hidden()
-
-
-@pytest.mark.parametrize("drawer", DRAWERS.values())
-def test_without_javascript_a_drawer_opens_by_pointer(scriptless: BrowserContext, origin: str, drawer: str) -> None:
-    tab = open_page(scriptless, origin, FIRST)
-    tab.locator({".sidebar-drawer": ".nav-overlay-icon", ".toc-drawer": ".toc-header-icon"}[drawer]).click()
-    expect(tab.locator(drawer)).to_be_visible()
 
 
 def test_the_contents_of_a_page_are_in_sight(tab: Page) -> None:

@@ -159,9 +159,7 @@ def test_a_table_is_filtered_by_name_and_by_kind_and_the_address_keeps_it(table:
     ("asked", "row"),
     [
         ("@", "op-matmul"),
-        ("LinalgQrBackward0", "op-linalg-qr"),
         ("torch.nn.functional.softmax", "op-softmax"),
-        ("torch.linalg.qr", "op-linalg-qr"),
     ],
 )
 def test_a_table_knows_signs_nodes_and_full_names(table: Page, asked: str, row: str) -> None:

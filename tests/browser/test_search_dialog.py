@@ -119,16 +119,6 @@ def test_an_address_with_a_question_shows_results_that_mark_nothing_on_their_pag
     assert tab.locator("article mark, article .highlighted").count() == 0
 
 
-def test_without_scripts_the_box_leads_to_the_titles_of_all_pages(scriptless: BrowserContext, origin: str) -> None:
-    tab = open_page(scriptless, origin, FIRST)
-    tab.set_viewport_size({"width": 1280, "height": 900})
-    tab.locator(".sidebar-search").fill("hooks")
-    tab.keyboard.press("Enter")
-    tab.wait_for_url("**/search.html?q=hooks")
-    tab.get_by_role("link", name="Hooks on modules: full_backward_hook").click()
-    tab.wait_for_url("**/hooks_on_modules.html")
-
-
 def test_an_address_that_is_dead_offers_the_nearest_pages(opened: Callable[[str], Page]) -> None:
     tab = opened("gallery/old/leaf_tensors.html")
     expect(tab.locator(".search-here textarea")).to_have_value("leaf tensors")
@@ -137,8 +127,7 @@ def test_an_address_that_is_dead_offers_the_nearest_pages(opened: Callable[[str]
     assert [link for link in links.all() if link.get_attribute("href").endswith("/leaves_and_roots.html")]
 
 
-@pytest.mark.parametrize("width", [390, 1280])
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "dark")])
 def test_axe_finds_nothing_in_the_open_dialog(
     window: Callable[[str], BrowserContext], origin: str, width: int, theme: str
 ) -> None:

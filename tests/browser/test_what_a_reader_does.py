@@ -56,17 +56,6 @@ def test_a_page_that_is_turned_looks_as_one_that_was_opened_so(
 # -- Code -----------------------------------------------------------------------------------------
 
 
-def test_the_copied_code_is_the_code_that_is_shown(fresh: BrowserContext, origin: str) -> None:
-    fresh.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
-    tab = open_page(fresh, origin, FIRST)
-    cell = tab.locator("div.highlight:not(.sphx-glr-script-out div.highlight)").first
-    cell.hover()
-    cell.locator("button.copybtn").click()
-    copied = tab.evaluate("navigator.clipboard.readText()")
-    assert "torch.tensor(2.0, requires_grad=True)" in copied
-    assert copied.strip() == cell.locator("pre").inner_text().strip()
-
-
 def test_a_copy_button_is_seen_when_a_key_reaches_it(opened: Callable[[str], Page]) -> None:
     tab = opened(FIRST)
     button = tab.locator("button.copybtn").first

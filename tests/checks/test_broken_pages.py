@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
 
+from sources import ROOT
 from tiny.broken import Fault, head_of
 from tiny.broken_docs import DOCS, PLOT
 from tiny.broken_examples import EXAMPLES
 from tiny.tiny_site import Build, build, copy_conf, written
 
 FAULTS = [*EXAMPLES, *DOCS]
-#: A handler of the site's own that fails on a page in each way that there is.
+#: A handler of the site's own that fails on a page.
 FAILING = """
-from atlas.page_store import PageError, connect_for_pages
+from atlas.page_store import connect_for_pages
 
 def fail(app, document):
-    if app.env.docname == "fails":
-        raise PageError("this paragraph is wrong", document[0][1])
     if app.env.docname == "crashes":
         1 / 0
 
 def setup(app):
     connect_for_pages(app, "doctree-read", fail)
 """
+
+CELL = "---\nfile_format: mystnb\nkernelspec:\n  name: python3\n---\n\n# Title\n\n```{code-cell}\n1 + missing\n```\n"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Build:
     with (conf / "conf.py").open("a", encoding="utf-8") as settings:
         settings.write('extensions.append("failing")\n')
     files = {fault.file: fault.text for fault in FAULTS}
-    files |= {f"docs/{name}.md": "# Title\n\nText.\n" for name in ("fails", "crashes")}
+    files |= {"docs/crashes.md": "# Title\n\nText.\n", "docs/cell.md": CELL}
     return build(written(tmp_path_factory.mktemp("broken"), {"docs/plot.svg": PLOT, **files}), conf=conf)
 
 
@@ -50,10 +52,23 @@ def test_no_generated_page_is_named(broken: Build) -> None:
 
 
 def test_a_handler_that_fails_is_an_error_of_its_page(broken: Build) -> None:
-    assert "docs/fails.md:3: ERROR: this paragraph is wrong" in broken.output
-    said = "ERROR: ZeroDivisionError: division by zero (in failing.fail, failing.py:8)"
+    said = "ERROR: ZeroDivisionError: division by zero (in failing.fail, failing.py:6)"
     assert f"docs/crashes.md: {said}" in broken.output
-    assert "Traceback" not in broken.output
+    assert "Extension error" not in broken.output and "To report this error" not in broken.output
+
+
+def test_a_cell_that_raises_is_named_with_its_page(broken: Build) -> None:
+    """MyST-NB knows no line; the traceback shows the cell."""
+    said = broken.output.partition("docs/cell.md: WARNING: Executing notebook failed:")[2]
+    assert "name 'missing' is not defined" in said.partition("[mystnb.exec]")[0], broken.about("cell.md")
+
+
+def test_nox_builds_with_warnings_as_errors() -> None:
+    """What is said of these sites holds for the real one: ``noxfile.py`` builds it as they are built."""
+    tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    (task,) = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "run_sphinx"]
+    given = {node.value for node in ast.walk(task) if isinstance(node, ast.Constant)}
+    assert {"--fail-on-warning", "--keep-going", "--conf-dir"} <= given
 
 
 PAGES = """tags = ["hooks", "sums"]

@@ -10,12 +10,9 @@ from tiny.tiny_site import build, written
 
 RUN = {
     "backticks": "```{doctest}\n>>> 1\n1\n```\n",
-    "colons": ":::{doctest}\n>>> 1\n1\n:::\n",
-    "in a note": "````{note}\n```{doctest}\n>>> 1\n1\n```\n````\n",
     "quoted": "> ```{doctest}\n> >>> 1\n> 1\n> ```\n",
     "after a plain fence": "```\ntext\n```\n\n```{doctest}\n>>> 1\n1\n```\n",
     "no prompt at all": "# Title\n\n```python\nprint(1)\n```\n\n> quoted\n>> twice\n",
-    "a quote in a quote": "> > Text.\n",
     "a test of code and its output": "```{testcode}\nprint('>>> 1')\n```\n\n```{testoutput}\n>>> 1\n```\n",
     "prompts inside a line": "Type `>>> 1` after the prompt >>> and see.\n",
 }
@@ -23,16 +20,11 @@ RUN = {
 #: The line that is named is that of the fence, or of the bare prompt.
 NOT_RUN = {
     "plain": ("```\n>>> 1\n```\n", [1]),
-    "python": ("text\n\n```python\n>>> 1\n1\n```\n", [3]),
-    "another directive": ("```{code-block} python\n>>> 1\n```\n", [1]),
     "directive of colons": (":::{note}\n>>> 1\n:::\n", [2]),
     "bare paragraph": ("Text.\n\n>>> 1\n1\n", [3]),
-    "in a quote": ("> Text.\n>\n> >>> 1\n", [3]),
     "in reStructuredText": ("```{eval-rst}\n>>> 1\n1\n```\n", [2]),
-    "once for a fence": ("```python\n>>> 1\n1\n\n>>> 2\n2\n```\n", [1]),
     "indented code": ("Text.\n\n    >>> 1\n    1\n", [3]),
     "quoted": ("> ```python\n> >>> 1\n> ```\n", [1]),
-    "in a note": ("````{note}\n```python\n>>> 1\n```\n````\n", [2]),
     "shown in a longer fence": ("````md\n```{doctest}\n>>> 1\n```\n````\n", [1]),
 }
 

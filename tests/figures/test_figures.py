@@ -15,7 +15,7 @@ from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from docutils.utils import new_document
 
-from atlas.figures import draw_plot_picture, inline_plot, number_lines, tie_lines
+from atlas.figures import draw_plot_picture, inline_plot, tie_lines
 from drawgrad.player import write_sentence
 from sources import ROOT
 from tiny.tiny_site import Build
@@ -98,46 +98,6 @@ def test_sentences(to: list[Any], sums: list[Any], text: str) -> None:
 
 
 # -- The lines that made the cards ----------------------------------------------------------------
-
-CELL = """\
-
-x = 1
-# sphinx_gallery_start_ignore
-try:
-    # sphinx_gallery_end_ignore
-    y = x
-    # Why it is so
-    # sphinx_gallery_start_ignore
-except ValueError:
-    pass
-# sphinx_gallery_end_ignore
-# sphinx_gallery_thumbnail_number = 2
-
-# graph: y -- Title
-#   that goes on
-
-z = (
-    y
-)"""
-
-
-def test_each_card_has_its_line(page: Page, figures: list[Tag]) -> None:
-    for figure in figures:
-        notes = json.loads(figure.div.find("script").string)["cards"]
-        lines = {}
-        for key, (block, first, last) in json.loads(figure.find("script", recursive=False).string)["made_by"].items():
-            shown = page("graph_of_a_product").find(id=block).pre.get_text().split("\n")
-            lines[notes[key][0][1]] = shown[first - 1 : last]
-        leaves = {
-            name: [f"{name} = torch.tensor({number}, requires_grad=True)"]
-            for name, number in (("w", 2.0), ("x", 3.0))
-        }
-        assert lines == leaves | {"y": ["y = w * x"]}
-
-
-def test_lines_are_counted_as_they_stand_on_the_page() -> None:
-    assert number_lines(CELL, 30, "x = 1\ny = x\n# Why it is so\n\nz = (\n    y\n)") == [31, 35, 0, 0, 46, 47, 48]
-    assert number_lines(CELL, 30, "x = 2") == number_lines(CELL, 30, "") == [], "the page shows something else"
 
 
 @pytest.mark.parametrize(

@@ -98,32 +98,6 @@ def test_a_build_that_failed_for_itself_is_followed_by_one_from_the_sources(tmp_
     assert again.code == 0 and "starting from the sources" in again.output, again.output
 
 
-def read_files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-def test_a_full_disk_is_named_and_the_next_build_keeps_nothing_of_it(tmp_path: Path) -> None:
-    """``/dev/full`` is one. A style sheet, a picture and a page are cut off there, and the inventory, which ends the build."""
-    site = written(tmp_path, SOUND | {"examples/basics/one.py": HEALTHY})
-    fresh = build(site)
-    assert fresh.code == 0, fresh.output
-    expected = read_files(fresh.out)
-    picture = next(name for name in expected if name.startswith("_images/"))
-    cut = [fresh.out / name for name in ("_static/site.css", picture, "sound.html", "objects.inv")]
-    for path in cut:
-        path.unlink()
-        path.with_name(path.name.replace("site.css", "site.css.part")).symlink_to("/dev/full")
-    full = build(site, options=["--fresh-env", "--write-all"])
-    assert full.is_refused_with(f"No space left on device: make room for {full.out}, "), full.output
-    assert "No space left on device: '" + str(cut[0]) in full.output
-    for path in (*cut, cut[0].with_name("site.css.part")):
-        path.unlink(missing_ok=True)
-    for path in cut:
-        path.write_bytes(expected[str(path.relative_to(full.out))][:40])
-    again = build(site)
-    assert again.code == 0 and read_files(again.out) == expected, again.output
-
-
 def test_the_second_build_says_that_it_waits(tmp_path: Path) -> None:
     site = written(tmp_path, SOUND)
     (site / "build").mkdir()

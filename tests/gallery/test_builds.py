@@ -69,7 +69,7 @@ def test_a_failing_page_is_replaced_named_and_run_again(folder: Path) -> None:
     for _ in range(2):
         failed = build(folder)
         assert failed.code != 0
-        said = rf"1 of the examples failed:\s+examples/basics/one.py:{line}: cell 2: ValueError"
+        said = rf"1 of the examples failed:\s+examples/basics/one.py:{line}: ValueError"
         assert re.search(said, failed.output)
         html = (failed.out / "gallery" / "basics" / "one.html").read_text(encoding="utf-8")
         assert "This page has no outputs" in html

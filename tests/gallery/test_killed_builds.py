@@ -17,9 +17,7 @@ from tiny.tiny_site import ROOT, build, written
 
 MOMENTS = {
     "an example ran": r"examples: 2/4 ",
-    "pages are read": r"reading sources\.\.\. \[ *[4-6]\d%\]",
     "pages are written": r"writing output\.\.\. \[ *[4-6]\d%\]",
-    "what all pages share is written": r"dumping object inventory",
 }
 
 

@@ -21,8 +21,6 @@ from gallery.faulty import HEAD, HEALTHY
 
 Run = Callable[..., dict[str, Outcome]]
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes through /proc")
-
 
 def test_an_error_in_the_pool_ends_all_children(
     settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -59,7 +57,6 @@ def _state(pid: int) -> str:
         return ""
 
 
-@linux
 @pytest.mark.parametrize("how", ["", "os.setpgid(0, 0);"], ids=["same group", "group of its own"])
 def test_a_process_that_is_left_running_is_ended(run: Run, tmp_path: Path, how: str) -> None:
     code = f"import os, time; {how} open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(1000)"
@@ -95,14 +92,12 @@ def _exit_code(parent: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-@linux
 def test_a_process_ends_with_its_parent() -> None:
     """Also if the parent ended before it could ask for that: it belongs to another process by then."""
     assert _exit_code(os.getpid()) == 0
     assert _exit_code(os.getppid()) == -signal.SIGKILL
 
 
-@linux
 def test_waiting_for_a_core_is_known_and_sleeping_is_not_that() -> None:
     """Two processes share one core, so that each waits about half of the time."""
     code = f"import os, time; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})\nwhile True: pass"

@@ -41,4 +41,4 @@ def test_it_records_and_a_check_keeps_nothing(checkout: Path, capsys: pytest.Cap
     assert manifest["gpu"] == "Test GPU" and manifest["seconds"] > 0
     assert "tensor(42.," in (folder / recordings.OUTPUTS).read_text(encoding="utf-8")
     (checkout / "examples/cuda/page.py").write_text(HALVES.replace("y == 42", "y == 43"), encoding="utf-8")
-    assert record.main(["--check"]) == 1 and "cell 3: AssertionError" in capsys.readouterr().err
+    assert record.main(["--check"]) == 1 and ": AssertionError" in capsys.readouterr().err

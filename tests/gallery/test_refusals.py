@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from gallery.faulty import HALVES, HEALTHY
 from tiny.tiny_site import build, written
 
@@ -22,14 +20,3 @@ def test_a_release_without_its_recordings(tmp_path: Path) -> None:
 def test_a_script_that_no_page_can_be_made_of(tmp_path: Path) -> None:
     refused = build(written(tmp_path, FILES | {"examples/lost.py": HEALTHY.replace("A page", "L page")}))
     assert refused.is_refused_with("examples/lost.py: the script is in no chapter"), refused.output
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"), [("ATLAS_SITE", "https://owner.example/fork"), ("ATLAS_COMMIT", "main")]
-)
-def test_a_host_s_setting_that_cannot_be(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str, value: str
-) -> None:
-    monkeypatch.setenv(setting, value)
-    refused = build(written(tmp_path, FILES))
-    assert refused.is_refused_with(f"{setting} is {value!r}, which is no "), refused.output

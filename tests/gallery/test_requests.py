@@ -28,7 +28,6 @@ def test_graph_of_several_roots_with_options() -> None:
     ("comment", "code", "words"),
     [
         ("x.grad -- What is it?", "x.grad", ()),
-        ("sum(a[0] for a in b) -- How many -- two?", "sum(a[0] for a in b)", ()),
         ('"a" if x else "b c" [a | b c] -- Which?', '"a" if x else "b c"', ("a", "b c")),
         ("[1, 2] -- Which two?", "[1, 2]", ()),
     ],
@@ -42,9 +41,7 @@ def test_questions(comment: str, code: str, words: tuple[str, ...]) -> None:
     ("code", "words"),
     [
         ("# figure: A line\n#   that rises\n#     and falls\nplot()\n#   no more", "A line that rises and falls"),
-        ("# figure:\n#   A line\n", "A line"),
         ("# figure: A line\n# an ordinary comment\n", "A line"),
-        ("# varies: times\n#   and shares", "times and shares"),
         ("# graph: y -- A title\n#   of two lines", "A title of two lines"),
     ],
 )
@@ -65,16 +62,11 @@ def test_other_comments_ask_for_nothing(code: str) -> None:
     ("code", "says"),
     [
         ("# graph:", "a graph needs a title"),
-        ("# graph: y --", "a graph needs a title"),
         ("# graph: y - A hyphen", "a graph needs a title"),
-        ("# graph: 2y -- T", "'2y' is not a variable's name"),
-        ("# graph: a b -- T", "'a b' is not a variable's name"),
-        ("# graph: a, -- T", "'' is not a variable's name"),
         ("# graph: y (saved, sums) -- T", "unknown option 'sums'; there are: AccumulateGrad, saved"),
         ("# figure:", "say what to see in the figure"),
         ("# varies:  ", "say what varies, and why"),
         ("# predict: x", "ask for the value of an expression"),
-        ("# predict: x = 1 -- What?", "'x = 1' is no expression"),
     ],
 )
 def test_a_request_that_is_none_is_named_with_file_and_line(code: str, says: str) -> None:
@@ -93,7 +85,6 @@ def test_a_script_whose_output_varies_is_known() -> None:
     [
         ("x = 1\n# graph: x -- A title\n#   of two lines\ny = 2", "x = 1\ny = 2"),
         ("x = 1\n\n# figure: A\n# varies: B\n\ny = 2", "x = 1\n\ny = 2"),
-        ("x = 1\n\n# graph: x -- A title\n", "x = 1"),
         ("# predict: x -- What?\n", ""),
         ("# graphs: x\nx  # graph: y", "# graphs: x\nx  # graph: y"),
     ],

@@ -26,8 +26,8 @@ def write_script(folder: Path, script: str) -> Path:
     ("script", "way_out"),
     [
         ("x.py", "move it into the folder of one"),
-        ("lost/page.py", "add a GALLERY_HEADER.rst there, or move it into a chapter"),
-        ("basics/deep/x.py", "move it into the chapter itself"),
+        ("lost/page.py", "move it into the folder of one, which has a GALLERY_HEADER.rst"),
+        ("basics/deep/x.py", "move it into the folder of one"),
         ("basics/two words.py", "use letters from a to z, digits and underscores"),
         ("basics/2nd.py", "begin with a letter"),
         ("basics/größe.py", "use letters from a to z"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -14,15 +13,6 @@ from gallery.faulty import HEALTHY
 
 Run = Callable[..., dict[str, Outcome]]
 LATER = HEALTHY + "\n# %%\n# Later.\n\nprint(x * 2)\n"
-
-
-def test_a_page_is_made_where_it_is_asked_for(run: Run) -> None:
-    made = run({"page": HEALTHY})["page"].job.made
-    assert {"page.rst", "page.py", "page.ipynb", "page.zip"} <= {path.name for path in made.iterdir()}
-    assert ".. _sphx_glr_gallery_faults_page.py:" in (made / "page.rst").read_text(encoding="utf-8")
-    with zipfile.ZipFile(made / "page.zip") as archive:
-        years = {info.filename: info.date_time[0] for info in archive.infolist()}
-    assert years == {"page.ipynb": 1980, "page.py": 1980}
 
 
 @pytest.mark.parametrize(("end", "printed"), [("# %%", []), ("# Later.", ["2."]), ("", ["2.", "4."])])

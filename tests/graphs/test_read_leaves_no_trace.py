@@ -10,7 +10,6 @@ import pytest
 import torch
 from shorthand import card, graph_of, labels
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils.checkpoint import checkpoint
 
 
 class Untouchable(torch.autograd.Function):
@@ -67,25 +66,6 @@ def test_what_a_hook_packed_stays_packed(saved):
     texts = [text for card in graph.cards for text in card.saved]
     assert all(text.endswith("(packed by a hook)") for text in texts)
     assert texts or saved == "behind CopySlices"
-
-
-@pytest.mark.parametrize("use_reentrant", [False, True])
-def test_a_checkpoint_is_not_computed_again(use_reentrant):
-    runs = []
-
-    def block(x):
-        runs.append(1)
-        return (x * x).sin()
-
-    x = torch.tensor(2.0, requires_grad=True)
-    y = checkpoint(block, x, use_reentrant=use_reentrant) * 2
-    graph = graph_of("y", x=x, y=y)
-
-    assert len(runs) == 1
-    assert ("CheckpointFunctionBackward" in labels(graph)) == use_reentrant
-    assert ("SinBackward0" in labels(graph)) != use_reentrant
-    y.backward()
-    assert len(runs) == 2
 
 
 def test_no_hook_runs():

@@ -13,7 +13,7 @@ import pytest
 from sources import ROOT
 
 SESSIONS = re.findall(r"@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"))
-FOR_A_PERSON = ["lighthouse", "lock", "reference", "serve"]
+FOR_A_PERSON = ["lighthouse", "lock", "serve"]
 
 
 def read_text(*parts: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +48,3 @@ def test_the_program_writes_rows_and_why_others_have_none(tmp_path: Path, monkey
     operators.main([str(tmp_path / "data" / "out.json"), "--of", '{"torch": "1"}'])
     written = json.loads((tmp_path / "data" / "out.json").read_text())
     assert written == {"of": {"torch": "1"}, "rows": rows, "not_probed": {"other": "killed by SIGSEGV"}}
-    (row,) = csv.DictReader((tmp_path / "data" / "out.csv").open())
-    assert row == {"name": "exp", "saves": "output", "notes": "second: if sliced"}
-    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["out.csv", "out.json"]

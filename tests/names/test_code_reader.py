@@ -11,16 +11,10 @@ TORCH = TorchNames()
 CASES = {
     "a module is no name": ("import torch.autograd\ntorch.autograd", set()),
     "what PyTorch does not have": ("torch.gradient_of(1)", set()),
-    "imported and not used": ("from torch.autograd import grad", set()),
     "what a string has too": ("x.split(' ')", set()),
     "what a string has too, of a tensor": ("x = torch.ones(4)\nx.split(2)", {"torch.ones", "torch.Tensor.split"}),
     "of another library": ("import pandas as pd\ntable = pd.DataFrame()\ntable.T.mean()", set()),
-    "of an array": ("array = x.numpy()\narray.mean()", {"torch.Tensor.numpy"}),
     "in a loop over another library's": ("import numpy as np\nfor row in np.eye(2):\n    row.sum()", set()),
-    "of an optimizer": (
-        "opt = torch.optim.SGD([x])\nopt.zero_grad()",
-        {"torch.optim.SGD", "torch.optim.Optimizer.zero_grad"},
-    ),
     "of a model of one's own": (
         "from torch import nn\nclass Net(nn.Module): ...\nNet().zero_grad()",
         {"torch.nn.Module", "torch.nn.Module.zero_grad"},
@@ -46,9 +40,7 @@ CASES = {
 #: What the functions return is no tensor, so whose these methods are is a guess.
 GUESSED = {
     "a compiled module": "net = torch.compile(m)\nnet.to('cpu')",
-    "a compiled module's half": "torch.compile(m).half()",
     "a dtype": "torch.get_default_dtype().is_complex",
-    "a generator": "torch.manual_seed(0).device",
     "a pair": "torch.ones(2, 2).max(0)\nx.to('cpu')",
 }
 

@@ -116,10 +116,6 @@ def test_a_page_about_an_error_brings_its_message_and_its_fix(built: Build) -> N
     ]
 
 
-def test_the_page_of_the_search_is_not_in_it(built: Build) -> None:
-    assert not [page for page in index(built)["pages"] if page[0] == "search.html"]
-
-
 def test_a_page_of_the_real_site_is_in_one_group() -> None:
     assert not [
         name for name, times in Counter(page for pages in GROUPS.values() for page in pages).items() if times > 1

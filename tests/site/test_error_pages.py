@@ -18,8 +18,6 @@ from sphinx_gallery.py_source_parser import split_code_and_text_blocks
 import error_pages
 from markup import read, text_of
 
-AT_LEAST = 54
-
 
 def faults(pages: list[error_pages.ErrorPage]) -> list[str]:
     """What would keep a reader from finding one of the pages."""
@@ -41,10 +39,6 @@ def test_each_message_was_raised_by_the_build(site: Path, root: Path) -> None:
     assert not missing, (
         "the title of each page must be in an output of it, word for word; PyTorch may say it otherwise now"
     )
-
-
-def test_there_are_enough(root: Path) -> None:
-    assert len(error_pages.all_of(root)) >= AT_LEAST
 
 
 def test_symptoms_lead_to_one_page_each(root: Path) -> None:
@@ -122,7 +116,6 @@ FIRST, SECOND = "try:\n    y += 1\n    y.backward()\nexcept ...", "y = y + 1  # 
     [
         ("", "", [FIRST, SECOND], None),
         ("in-short", "other", [FIRST, SECOND], "no In short box"),
-        ("highlight-diff", "highlight-text", [FIRST, SECOND], "no In short box with a '.. code-block:: diff'"),
         ("Not this", "But not", [FIRST, SECOND], "begin a paragraph with '**Not this:**'"),
         ("it went wrong", "else", [FIRST, SECOND], "the first output is not the message"),
         (DIFF, "- y += 1", [FIRST, SECOND], "a diff has 2 to 8 lines"),

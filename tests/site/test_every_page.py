@@ -21,7 +21,6 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from atlas.checks import FOLDERS
-from atlas.toolbox import first_sentences
 from markup import ADDRESSES, CARDS, FIGURES, addresses, read, text_of
 from sources import GENERATED, ROOT
 
@@ -266,10 +265,8 @@ GOOD = """<html lang="en"><head><title>T</title><link rel="canonical" href="http
         ("<h1></h1>", "not one h1"),
         ('<p id="a"></p><p id="a"></p>', "an id twice: a"),
         ("<article><table><tr><td>one</td></tr></table></article>", "with :widths: one"),
-        ('<img src="a.png" alt="">', "no words of its own"),
         ('<img src="a.png" alt="Two words">', "no words of its own"),
         ('<img src="a.png" alt="sphx_glr_b_001">', "a file name"),
-        ('<img src="a.png" alt="loss-curve.svg">', "a file name"),
         ('<svg class="graph" aria-label="A graph of two nodes"></svg>', "not one image"),
         ('<li class="card"><img alt="" src="a.png"><a href="a.html"><span></span></a></li>', "no link with words"),
         ('<li class="card"><img src="a.png"><a href="a.html">words</a></li>', "without alt"),
@@ -279,10 +276,7 @@ GOOD = """<html lang="en"><head><title>T</title><link rel="canonical" href="http
         (f"<pre>in {ROOT}/docs</pre>", f"a trace of the builder: {ROOT}"),
         ('<script src="//cdn.example/mathjax.js"></script>', "loaded from another site: //cdn"),
         ('<link rel="stylesheet" href="https://fonts.example/css">', "loaded from another site"),
-        ('<img src="a.png" srcset="https://b.example/a.png 2x" alt="A picture">', "loaded from another site"),
         ("<style>@import 'https://fonts.example/css';</style>", "loaded from another site"),
-        ('<p style="background: url(https://img.example/a.png)">', "loaded from another site"),
-        ('<iframe src="https://video.example"></iframe>', "loaded from another site"),
         ("<button ONCLICK='go()'></button>", "<button onclick>"),
         ("<a href=' java\nScript:go()'></a>", "<a href>"),
     ],
@@ -316,9 +310,3 @@ def test_what_a_file_loads_and_which_scripts_run_is_found(tmp_path: Path) -> Non
     assert find_loaded_by_file(drawing) == ["https://img.example/a.png"]
     scripts = "<script>a()</script><script src='a.js'></script><script type='application/json'>{}</script>"
     assert len(hash_scripts(BeautifulSoup(scripts, "html.parser"))) == 1
-
-
-@pytest.mark.parametrize("short", ["e.g.", "i.e.", "vs.", "cf.", "Fig.", "Eq.", "E.g."])
-def test_a_sentence_does_not_end_at_an_abbreviation(short: str) -> None:
-    assert first_sentences(f"Use one {short} A tensor. Next.", longest=10) == f"Use one {short} A tensor."
-    assert first_sentences("It canvs. A tensor.", longest=5) == "It canvs."

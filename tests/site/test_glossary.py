@@ -51,12 +51,6 @@ def test_each_word_has_a_translation_an_explanation_and_an_example(glossary: Bea
     assert not incomplete(glossary)
 
 
-def test_a_translation_says_that_it_is_chinese(glossary: BeautifulSoup) -> None:
-    translations = [term for term in glossary.select("dl.glossary em") if CHINESE.search(text_of(term))]
-    assert len(translations) >= len(words(glossary))
-    assert {term.get("lang") for term in translations} == {"zh"}
-
-
 def test_the_pages_that_say_more_are_linked(glossary: BeautifulSoup) -> None:
     addresses = " ".join(link["href"] for link in glossary.select("dl.glossary a.reference.internal"))
     assert not [page for page in LINKED if page.removeprefix("reference/") + ".html" not in addresses]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections import defaultdict
@@ -12,9 +11,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from atlas.footer import SCOPE_PAGE, SCOPE_SECTION
-from atlas.page_weight import SHEET, UNUSED, join_sheets
-from atlas.site_files import PREVIEWS
+from atlas.page_weight import COSTLY, SHEET, UNUSED, join_sheets
 from markup import read
 from sources import GENERATED, ROOT
 
@@ -29,34 +26,6 @@ def test_each_path_is_six_to_ten_pages_and_each_says_what_it_answers(site: Path)
     assert all(len(item.select_one(".card-answer").get_text()) > 20 for item in items)
     assert all(item.select_one(".card-small").get_text().endswith(" min") for item in items)
     assert read(site / "index.html").select('article a[href="guide/learning-paths.html"]')
-
-
-# -- What a page's sentences are about -------------------------------------------------------------
-
-
-def test_pages_that_teach_say_at_their_foot_what_they_are_about(site: Path) -> None:
-    assert read(site / f"{SCOPE_PAGE}.html").select_one(f"section#{SCOPE_SECTION} li")
-    teach, others = (
-        ("gallery/graphs/first_graph", "guide/which-switch"),
-        ("gallery/graphs/index", "index", SCOPE_PAGE),
-    )
-    for page in (*teach, *others):
-        links = [link["href"] for link in read(site / f"{page}.html").select("footer .built a[href]")]
-        to_scope = [link for link in links if link.endswith(f"{SCOPE_PAGE}.html#{SCOPE_SECTION}")]
-        assert len(to_scope) == (page in teach), page
-
-
-# -- The texts that links show ---------------------------------------------------------------------
-
-
-def test_each_page_and_each_term_has_a_small_text_for_its_links(site: Path, all_pages: list[str]) -> None:
-    texts = json.loads((site / PREVIEWS).read_text(encoding="utf-8").partition("=")[2])
-    assert len(gzip.compress((site / PREVIEWS).read_bytes(), 5)) / 1024 <= 0.12 * len(texts)  # KiB, as nginx sends it
-    assert not set(all_pages) - GENERATED - texts.keys()
-    assert not [address for address, (_title, text) in texts.items() if "\\" in text or len(text) < 20]
-    terms = read(site / "reference/glossary.html").select("dl.glossary > dt[id]")
-    anchors = {f"reference/glossary.html#{term['id']}" for term in terms}
-    assert len(anchors) > 50 and {address for address in texts if "#" in address} == anchors
 
 
 # -- Lines beside a graph --------------------------------------------------------------------------
@@ -110,6 +79,11 @@ def test_it_has_the_rules_of_each_sheet_as_the_build_has_left_it(site: Path, she
     (path,) = (site / "_static").glob(f"{sheet}.css")
     rules = join_sheets({"_static/sheet.css": path.read_text(encoding="utf-8")}).strip()
     assert rules and rules in (site / SHEET).read_text(encoding="utf-8")
+
+
+def test_no_rule_of_the_theme_styles_a_page_twice(site: Path) -> None:
+    theme, sheet = ((site / path).read_text(encoding="utf-8") for path in ("_static/styles/furo.css", SHEET))
+    assert [costly for costly in COSTLY if costly not in theme or costly in sheet] == []
 
 
 # -- Sources and pages -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ IDEA = 0.25  # of a page, or of its half that needs no GPU, stands before its mi
 ALL_MISTAKES = "debugging/silent_mistakes.py"  # a page of nothing else
 _NOT_READ = (
     "details, script, svg, figcaption, p.leads-on, .graph-bar, .graph-now, .sphx-glr-download-link-note, .sphx-glr-footer, "
-    "p.claims, p.names-used"
+    "p.claims"
 )
 #: Lines that lay out what is shown, and are not about PyTorch.
 _PLUMBING = re.compile(

@@ -7,18 +7,14 @@ from tiny.broken import doc
 #: A drawing that speaks of something else than a graph, as those of matplotlib do.
 PLOT = "<svg><metadata>\n <rdf/>\n</metadata></svg>\n"
 DOCS = [
-    doc("fence", "# Title\n\n```python\n>>> 1 + 1\n2\n```\n", "this example is never run", "```python"),
-    doc("paragraph", "# Title\n\nText.\n\n>>> 1 + 1\n2\n", "this example is never run", ">>>"),
     doc(
         "formula",
         "# Title\n\nA good one, $x$.\n\nA bad one: $\\frac{1$.\n",
         "this formula cannot be converted",
         "A bad",
     ),
-    doc("display", "# Title\n\n$$ \\begin{nothing} x\n$$\n", "this formula cannot be converted", "$$ "),
     doc("solution", "# Title\n\n```{solution}\n```\n\n## Next\n\nText.\n", "nothing follows this solution", "```{"),
     doc("reference", "# Title\n\nSee {ref}`nowhere`.\n", "undefined label: 'nowhere'", "See"),
-    doc("link", "# Title\n\nSee [there](nowhere.md).\n", "cross-reference target not found", "See"),
     doc(
         "untitled",
         "# Title\n\n```{graph-figure} /gallery/faults/images/sphx_glr_no_001.graph.json\n```\n",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -16,28 +15,11 @@ GOOD = Path(__file__).with_name("good")
 
 
 @pytest.fixture(scope="session")
-def twice(tmp_path_factory: pytest.TempPathFactory) -> list[Build]:
-    """The good site, built in two folders, each for the first time: in a forked process, and in a new one.
-
-    The new one has another hash seed, nothing is imported in it before its time, and several processes read and write it.
-    """
-    sites = [copy_of(GOOD, tmp_path_factory.mktemp(name)) for name in ("good", "a-longer-name")]
-    with ThreadPoolExecutor() as pool:
-        return list(
-            pool.map(
-                lambda site, jobs, real: build(site, options=jobs, real=real),
-                sites,
-                ([], ["--jobs=3"]),
-                (False, True),
-            )
-        )
-
-
-@pytest.fixture(scope="session")
-def good(twice: list[Build]) -> Build:
+def good(tmp_path_factory: pytest.TempPathFactory) -> Build:
     """The good site, which must build without a warning."""
-    assert twice[0].code == 0, twice[0].output
-    return twice[0]
+    done = build(copy_of(GOOD, tmp_path_factory.mktemp("good")))
+    assert done.code == 0, done.output
+    return done
 
 
 @pytest.fixture(scope="session")

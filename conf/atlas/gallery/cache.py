@@ -8,8 +8,6 @@ the last; outputs without one are never used. If a build is killed, or the disk 
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 import platform
 import re
@@ -67,21 +65,13 @@ def compute_key(page: Page, *besides: str) -> dict[str, str]:
     return {"of": hashlib.sha256(repr((page.script.read_bytes(), besides)).encode()).hexdigest()}
 
 
-def read_facts(page: Page, key: Mapping[str, str]) -> dict[str, Any] | None:
-    """The facts of the run that made the page's outputs; None if these depend on something else, and cannot be used."""
+def is_current(page: Page, key: Mapping[str, str]) -> bool:
+    """Whether the page has outputs, and they depend on nothing else."""
     there = (page.cache / f"{page.script.stem}.rst").is_file()
-    return load_json(page.receipt, dict(key)) if there else None
+    return there and load_json(page.receipt, dict(key)) is not None
 
 
-def load_seconds(page: Page) -> float:
-    """How long the page's last run took; infinity if there was none."""
-    try:
-        return float(json.loads(page.receipt.read_text(encoding="utf-8"))["seconds"])
-    except (OSError, ValueError, LookupError):
-        return math.inf
-
-
-def publish_page(page: Page, made: Path, key: Mapping[str, str], **facts: Any) -> None:
+def publish_page(page: Page, made: Path, key: Mapping[str, str]) -> None:
     """Move what is in the folder ``made`` to the page's place, and write its receipt.
 
     A file whose content is the same keeps its time, so that Sphinx does not read the page again.
@@ -95,7 +85,7 @@ def publish_page(page: Page, made: Path, key: Mapping[str, str], **facts: Any) -
             part = Path(shutil.move(made / name, target.with_name(target.name + ".part")))
             os.replace(part, target)
     remove_page(page, all_but=[page.cache / name for name in files])
-    save_json(page.receipt, dict(key), **facts)
+    save_json(page.receipt, dict(key))
 
 
 def publish_failure(page: Page, fault: Fault) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import functools
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import packages_distributions, version
@@ -36,7 +35,7 @@ _SAID = {
 #: A role with words of its own: a link of the site, of which the words are kept.
 _LINK = re.compile(r":(?:doc|ref|any|term):`([^`<]+?)\s*<[^`>]*>`")
 _NEXT_CELL = "the-next-cell-begins-here"
-_OPTIONS = ["--from=rst", "--to=gfm-tex_math_gfm+tex_math_dollars", "--wrap=preserve"]
+_MARKDOWN = "gfm-tex_math_gfm+tex_math_dollars"
 
 
 def fill_notebook(script: str, cells: list[dict[str, Any]], blocks: Sequence[Any], raising: set[str]) -> None:
@@ -74,9 +73,8 @@ def convert_texts(texts: Iterable[str]) -> list[str]:
     import pypandoc
 
     rst = f"\n\n{_NEXT_CELL}\n\n".join(texts).replace(".. parsed-literal::", "::")
-    command = [pypandoc.get_pandoc_path(), *_OPTIONS]
-    done = subprocess.run(command, input=_LINK.sub(r"*\1*", rst).encode(), capture_output=True, check=True)
-    markdown = done.stdout.decode()
+    rst = _LINK.sub(r"*\1*", rst)
+    markdown = pypandoc.convert_text(rst, _MARKDOWN, "rst", ["--wrap=preserve", "--quiet"], verify_format=False)
     while _BOX.search(markdown):  # those inside of others first
         markdown = _BOX.sub(_quote_box, markdown)
     return [text.strip() for text in markdown.split(f"{_NEXT_CELL}\n")]

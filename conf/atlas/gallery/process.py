@@ -1,4 +1,4 @@
-"""Run examples in child processes: as many at once as there are cores, the longest first, each within its limits.
+"""Run examples in child processes: as many at once as there are cores, each within its limits.
 
 A process is forked from the build, which has imported torch and matplotlib but computed nothing. It starts a session, so that
 it can be ended together with everything that it starts. It runs the script in a folder that holds nothing else, and writes
@@ -34,7 +34,7 @@ import matplotlib
 from atlas import toolbox
 
 from . import asserts, notebooks, scrapers, scripts, sphinx_gallery_patches
-from .scripts import Fault, PageFault, UnfinishedExample
+from .scripts import Fault, PageFault
 
 _RESULT = "result.json"
 _POLL = 0.02  # seconds
@@ -51,7 +51,7 @@ class Limits:
     seconds: float = 60.0
     """CPU time that its process may take. It does not depend on what else the machine does."""
     output: int = 1_000_000
-    """Characters that it may print, in all cells together."""
+    """Bytes that it may write past Python's streams."""
     memory: int = 6 * 2**30
     """Bytes that it may allocate on top of what the build has."""
 
@@ -74,7 +74,6 @@ class Job:
     limits: Limits = LIMITS
     alone: bool = False
     """Whether nothing else may run beside it: it measures time."""
-    expected_seconds: float = math.inf
     end: int | None = None
     """The line from which on the script must not run; None to run all of it."""
 
@@ -109,11 +108,6 @@ class _Running:
     pid: int
     line: mmap.mmap
     started: float
-
-
-def count_cores() -> int:
-    """How many cores this process may use: those that it may run on, or fewer if a container has a quota; at least 1."""
-    return joblib.cpu_count()
 
 
 def find_gpu() -> str:
@@ -151,8 +145,8 @@ def run_jobs(jobs: Sequence[Job], settings: Mapping[str, Any], *, at_once: int =
     """
     if jobs:
         import_before_fork(len(jobs))
-    waiting = sorted(jobs, key=lambda job: (job.alone, -job.expected_seconds, job.name))
-    slots, running = at_once or count_cores(), []
+    waiting = sorted(jobs, key=lambda job: (job.alone, job.name))
+    slots, running = at_once or joblib.cpu_count(), []  # or fewer, if a container has a quota
     try:
         while waiting or running:
             while waiting and len(running) < slots and _may_start(waiting[0], running):
@@ -248,14 +242,14 @@ def _make_fault(one: _Running, message: str) -> Fault:
     """A fault of a process that left no result, at the line that it ran last."""
     line, job = int.from_bytes(one.line[:8], "little"), one.job
     said = job.log.read_text(encoding="utf-8", errors="replace")[-2000:]
-    return _name_original(Fault(str(job.copied), line, message, said, scripts.find_cell(job.script, line)), job)
+    return _name_original(Fault(str(job.copied), line, message, said), job)
 
 
 def _name_original(fault: Fault, job: Job) -> Fault:
     """The same fault with the path of the original script. What ran was a copy, and its author does not know the copy."""
     copied, original = str(job.copied), str(job.script).removeprefix(f"{Path.cwd()}/")
     said = (text.replace(copied, original) for text in (fault.message, fault.details))
-    return Fault(original, fault.line, *said, fault.cell)
+    return Fault(original, fault.line, *said)
 
 
 def _list_session(session: int) -> list[int]:
@@ -320,10 +314,9 @@ def _run_example(job: Job, settings: dict[str, Any], line: mmap.mmap, parent: in
         torch.set_num_threads(1)  # as many examples run at once as there are cores; and sums must not depend on them
         asserts.start_watching(line, job.end)
         scrapers.remember_operands(job.copied)
-        watch = _Watch(job.limits.output)
-        of_cells = {"image_scrapers": (*settings["image_scrapers"], watch.look_after_cell)}
-        compiler, count = asserts.WatchedCompile, watch.count_printed
-        sphinx_gallery_patches.make_page(job.copied, job.made, settings | of_cells, job.end, compiler, count)
+        of_cells = {"image_scrapers": (*settings["image_scrapers"], _refuse_files)}
+        compiler = asserts.WatchedCompile
+        sphinx_gallery_patches.make_page(job.copied, job.made, settings | of_cells, job.end, compiler)
         result: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
     except BaseException as error:
         result = {"fault": asdict(scripts.explain_error(error, job.copied, int.from_bytes(line[:8], "little")))}
@@ -365,23 +358,11 @@ def _set_limits(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
 
 
-class _Watch:
-    """Counts what the script prints, and ends the script when that is too much; looks for files that it leaves."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.sum = limit, 0
-
-    def count_printed(self, characters: int) -> None:
-        self.sum += characters
-        if self.sum > self.limit:
-            raise UnfinishedExample(f"the script printed more than {self.limit:,} characters; print less")
-
-    def look_after_cell(self, block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
-        """A scraper. A thread of the script that prints too much ends only itself, so the sum is looked at again here."""
-        script = Path(block_vars["src_file"])
-        others = sorted(path.name for path in script.parent.iterdir() if path != script)
-        if others:
-            first = block.lineno + len(block.content) - len(block.content.lstrip("\n"))
-            raise PageFault(f"{script}:{first}: this cell leaves a file beside the script: {', '.join(others)}")
-        self.count_printed(0)
-        return ""
+def _refuse_files(block: Any, block_vars: Mapping[str, Any], gallery_conf: Mapping[str, Any]) -> str:
+    """A scraper, called after each cell: a script leaves no files."""
+    script = Path(block_vars["src_file"])
+    others = sorted(path.name for path in script.parent.iterdir() if path != script)
+    if others:
+        first = block.lineno + len(block.content) - len(block.content.lstrip("\n"))
+        raise PageFault(f"{script}:{first}: this cell leaves a file beside the script: {', '.join(others)}")
+    return ""

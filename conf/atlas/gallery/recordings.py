@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sphinx.util.rst import escape
+
 from atlas.toolbox import list_imports, write_whole
 
 from . import sphinx_gallery_patches
@@ -146,7 +148,11 @@ def replay_recording(page: Page, recording: Recording, made: Path) -> None:
     """
     rst, copied = made / f"{page.script.stem}.rst", made / page.script.name
     on_paper, measured = split_at_mark(rst.read_text(encoding="utf-8"))
-    note = f".. not-recorded:: {recording.fault}"
+    note = _write_note(
+        "not-recorded",
+        "From here on, the outputs are missing: the code needs a GPU, this page was built without one, and "
+        f"{recording.fault}. The outputs above need no GPU.",
+    )
     if not recording.fault:
         facts = recording.manifest
         if hash_code(copied) != facts["code"]:
@@ -157,11 +163,20 @@ def replay_recording(page: Page, recording: Recording, made: Path) -> None:
         cells = _CELL.split(measured)
         measured = "".join(found[0] + next(outputs) if (found := _CODE.match(cell)) else cell for cell in cells)
         measured = _CLAIMS.sub(rf".. claims:: \1 {ran_here}\n", measured)
-        note = f".. recorded::\n   :gpu: {facts['gpu']}\n   :date: {facts['date']}\n   :torch: {facts['versions']['torch']}"
-        if hash_file(copied) != facts["script"]:
-            note += "\n   :edited:"
+        is_edited = hash_file(copied) != facts["script"]
+        by = "with this code; the text was edited later" if is_edited else "with this script"
+        note = _write_note(
+            "recorded",
+            f"From here on, the outputs were measured on an {facts['gpu']} with PyTorch {facts['versions']['torch']} on "
+            f"{facts['date']}, {by}. This page was built without a GPU; the outputs above are from that build.",
+        )
         for name in set(facts["outputs"]) - {OUTPUTS}:
             shutil.copyfile(recording.folder / name, made / name)
     rst.unlink()  # sphinx-gallery writes it read-only
     rst.write_text(on_paper + note + measured, encoding="utf-8")
     sphinx_gallery_patches.mark_current(copied)
+
+
+def _write_note(kind: str, sentence: str) -> str:
+    """What stands at the mark instead, as ``.. needs-a-gpu::`` makes it."""
+    return f".. container:: provenance {kind}\n\n   {escape(sentence)}"

@@ -101,8 +101,6 @@ def _read_graph(line: int, text: str) -> Request:
         raise PageFault("a graph needs a title that says what to see in it: # graph: NAME -- TITLE")
     names = tuple(name.strip() for name in found["names"].split(","))
     options = frozenset(option.strip() for option in (found["options"] or "").split(",") if option.strip())
-    if wrong := [name for name in names if not name.isidentifier()]:
-        raise PageFault(f"{wrong[0]!r} is not a variable's name: # graph: NAME -- TITLE")
     if unknown := sorted(options.difference(GRAPH_OPTIONS)):
         raise PageFault(f"unknown option {unknown[0]!r}; there are: {', '.join(GRAPH_OPTIONS)}")
     return Request("graph", line, found["title"].strip(), names, options)
@@ -113,10 +111,6 @@ def _read_prediction(line: int, text: str) -> Request:
     if not found:
         raise PageFault("ask for the value of an expression: # predict: EXPRESSION -- QUESTION")
     words = tuple(word.strip() for word in (found["words"] or "").split("|") if word.strip())
-    try:
-        compile(found["code"], "", "eval")
-    except SyntaxError as error:
-        raise PageFault(f"{found['code']!r} is no expression: {error.msg}") from None
     return Request("predict", line, found["question"].strip(), code=found["code"], words=words)
 
 

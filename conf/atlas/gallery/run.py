@@ -13,10 +13,8 @@ removed at the end, and so the next build reads these pages again. Two builds at
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import logging
-import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -45,11 +43,9 @@ def fill_cache(app: Sphinx) -> None:
     """Run the examples that are out of date. Connected to ``builder-inited``, before sphinx-gallery.
 
     :raises Refusal: if there are scripts that no page can be made of; if one was saved while it was being published; or if
-        this is to be a release, and a recording is missing or out of date; or if the disk is full.
+        this is to be a release, and a recording is missing or out of date.
     """
     settings = app.config.sphinx_gallery_conf
-    if not settings["plot_gallery"]:
-        return
     examples = Path(app.srcdir, settings["examples_dirs"]).resolve()
     made, work = Path(app.srcdir, settings["gallery_dirs"]), Path(app.doctreedir).parent / "running"
     try:
@@ -68,9 +64,6 @@ def fill_cache(app: Sphinx) -> None:
         app.config.atlas_faults = run_pages(stale, replayed, settings, work, app.config.atlas_jobs)
     except ScriptError as error:
         raise Refusal(str(error)) from None
-    except OSError as error:
-        refuse_full_disk(app, error)
-        raise
     missing = [f"{page.name}: {found.fault}" for page, found in recorded.items() if found.fault]
     for line in missing:
         logger.info("examples: no recording fits %s", line)
@@ -94,7 +87,7 @@ def find_stale_pages(pages: Sequence[Page], replayed: Mapping[Page, Recording], 
     fingerprint = cache.compute_fingerprint(settings)
     found = {page: replayed[page].identify() if page in replayed else "" for page in pages}
     keys = {page: cache.compute_key(page, fingerprint, recording) for page, recording in found.items()}
-    return {page: key for page, key in keys.items() if cache.read_facts(page, key) is None}
+    return {page: key for page, key in keys.items() if not cache.is_current(page, key)}
 
 
 def run_pages(
@@ -112,7 +105,7 @@ def run_pages(
         if outcome.fault is None:
             if page in replayed:
                 recordings.replay_recording(page, replayed[page], outcome.job.made)
-            cache.publish_page(page, outcome.job.made, stale[page], **outcome.facts)
+            cache.publish_page(page, outcome.job.made, stale[page])
             said = f"{outcome.facts['seconds']:.1f} s"
         else:
             faults.append(outcome.fault)
@@ -139,7 +132,6 @@ def make_job(page: Page, work: Path, limits: Limits = LIMITS, *, on_paper: bool 
         (work / page.name.replace("/", "--")).resolve(),
         replace(limits, seconds=max(limits.seconds, scripts.find_time_limit(text)[0])),
         alone=has_request("varies", scripts.split_at_mark(text)[0] if on_paper else text),
-        expected_seconds=cache.load_seconds(page),
         end=scripts.find_marks(text)[0] if on_paper else None,
     )
 
@@ -169,7 +161,6 @@ def begin_build(app: Sphinx, config: Config) -> None:
             _forget_all(app)
         mark.touch()
     except OSError as error:
-        refuse_full_disk(app, error)
         raise Refusal(f"nothing can be written here; build in a checkout that is yours: {error}") from None
     app.atlas_warned = set()
 
@@ -184,12 +175,8 @@ def begin_build(app: Sphinx, config: Config) -> None:
 
 
 def end_build(app: Sphinx, exception: Exception | None) -> None:
-    """Take the mark away, if all went well, and have pages with warnings read again. Connected to ``build-finished``, last.
-
-    :raises Refusal: if the build failed because the disk is full. No handler comes after this one.
-    """
-    if exception:
-        refuse_full_disk(app, exception)
+    """Take the mark away, if all went well, and have pages with warnings read again. Connected to ``build-finished``, last."""
+    if exception:  # as of a full disk: the next build trusts no file that was cut off
         return
     _find_mark(app).unlink(missing_ok=True)
     for location in app.atlas_warned:
@@ -197,16 +184,6 @@ def end_build(app: Sphinx, exception: Exception | None) -> None:
         if page not in app.env.found_docs:
             _forget_all(app)
         Path(app.doctreedir, f"{page}.doctree").unlink(missing_ok=True)
-
-
-def refuse_full_disk(app: Sphinx, error: Exception) -> None:
-    """Say where to make room, if that is what the error is about; of one in another process only the words arrive.
-
-    :raises Refusal: if it is. The mark stays, so that the next build trusts no file that was cut off.
-    """
-    if any(os.strerror(number) in str(error) for number in (errno.ENOSPC, errno.EDQUOT)):
-        folders = f"{app.outdir}, {app.doctreedir} and {app.srcdir}"
-        raise Refusal(f"{error.__cause__ or error}: make room for {folders}, and build again") from None
 
 
 def _find_mark(app: Sphinx) -> Path:

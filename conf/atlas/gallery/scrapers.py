@@ -192,8 +192,6 @@ def _make_answer(value: Any, words: tuple[str, ...]) -> list[str]:
         if value not in words:
             raise ValueError(f"the value {value!r} is none of the words [{' | '.join(words)}]")
         return [value]
-    if hasattr(value, "detach"):
-        value = value.detach()
     if hasattr(value, "tolist"):
         value = value.tolist()
     numbers = list(value) if isinstance(value, (list, tuple)) else [value]

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from atlas.toolbox import find_wrong_encoding, one_line
 
-from .visible_code import find_hidden_needs
-
 #: The file that makes a folder of examples a chapter.
 HEADER = "GALLERY_HEADER.rst"
 #: What parts the halves on a page; in a script it stands in a comment. What stands before it runs in every build. What stands
@@ -22,8 +20,6 @@ MARK = ".. needs-a-gpu::"
 _MARK = re.compile(rf"^(# |){re.escape(MARK)}[ \t]*$", re.MULTILINE)
 _TIME_LIMIT = re.compile(r"^# sphinx_gallery_time_limit\b(?:[ \t]*=[ \t]*(\d+(?:\.\d+)?)[ \t]*$)?", re.MULTILINE)
 _DOCSTRING = re.compile(r"\A\ufeff?(?:\s*#.*\n)*\s*[rR]?(\"\"\"|''')(.*?)\1", re.DOTALL)
-#: A text block, as sphinx-gallery finds it, also in a script that Python cannot read.
-_TEXT = re.compile(r"(?:^#{20,}.*|^# ?%%.*)\s(?:^#.*\s?)*", re.MULTILINE)
 
 
 class ScriptError(Exception):
@@ -126,12 +122,8 @@ def check_scripts(examples: Path) -> None:
 
 
 def _find_fault(script: Path, depth: int) -> str:
-    if depth == 1:
-        return "the script is in no chapter; move it into the folder of one"
-    if depth > 2:
-        return "the script is in a folder below its chapter; move it into the chapter itself"
-    if not (script.parent / HEADER).is_file():
-        return f"the script is in a folder that is no chapter; add a {HEADER} there, or move it into a chapter"
+    if depth != 2 or not (script.parent / HEADER).is_file():
+        return f"the script is in no chapter; move it into the folder of one, which has a {HEADER}"
     if not re.fullmatch(r"[A-Za-z]\w*", script.stem, re.ASCII):
         return "this is no name for a page; use letters from a to z, digits and underscores, and begin with a letter"
     if len(find_marks(read_script(script))) > 1:
@@ -139,7 +131,7 @@ def _find_fault(script: Path, depth: int) -> str:
     return ""
 
 
-# -- What went wrong in a script, with the file, the line and the cell -------------------------------------
+# -- What went wrong in a script, with the file and the line -------------------------------------
 
 
 class PageFault(Exception):
@@ -155,24 +147,17 @@ class Fault:
     message: str
     details: str = ""
     """A traceback, or the end of what the script printed."""
-    cell: int | None = None
-    """Which code cell the line is in, counted from 1."""
 
     def make_headline(self) -> str:
         """
-        >>> Fault("examples/graphs/page.py", 12, "ValueError: no", cell=3).make_headline()
-        'examples/graphs/page.py:12: cell 3: ValueError: no'
+        >>> Fault("examples/graphs/page.py", 12, "ValueError: no").make_headline()
+        'examples/graphs/page.py:12: ValueError: no'
         """
-        where = f"{self.script}:{self.line}" if self.line else self.script
-        return f"{where}: cell {self.cell}: {self.message}" if self.cell else f"{where}: {self.message}"
+        return f"{self.script}:{self.line}: {self.message}" if self.line else f"{self.script}: {self.message}"
 
     def make_report(self) -> str:
         """The headline, with the details below it."""
         return "\n    ".join([self.make_headline(), *self.details.splitlines()])
-
-
-class UnfinishedExample(BaseException):
-    """Raised inside an example to end it: it has printed too much. Not an Exception, so that the example does not catch it."""
 
 
 def check_source(script: Path) -> None:
@@ -192,8 +177,6 @@ def check_source(script: Path) -> None:
     seconds, line = find_time_limit(text)
     if line and not seconds:
         raise PageFault(f"{script}:{line}: this is no time limit; write a positive number of seconds, such as 120")
-    if needs := find_hidden_needs(text):
-        raise PageFault(f"{script}:{needs[0]}: {needs[1]}")
 
 
 def explain_error(error: BaseException, script: Path, running_line: int) -> Fault:
@@ -209,24 +192,8 @@ def explain_error(error: BaseException, script: Path, running_line: int) -> Faul
         details = (error.text or "").rstrip()
     elif isinstance(error, SystemExit):
         message = f"the script ended itself with sys.exit({error.code!r}); a page runs to its end"
-    elif isinstance(error, UnfinishedExample):
-        message = str(error)
     elif found := re.match(rf"(?:[\w.]+: )?{re.escape(str(script))}:(\d+): (.*)", message, re.DOTALL):
         line, message, details = int(found[1]), found[2], ""
     elif isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         message = f"the script needs more memory than a page may take: {message}"
-    return Fault(str(script), line, message, details, find_cell(script, line))
-
-
-def find_cell(script: Path, line: int) -> int | None:
-    """Which code cell of the script a line is in, counted from 1; None if it is in none. The script need not be Python."""
-    text = read_script(script)
-    docstring = _DOCSTRING.match(text)
-    texts = list(_TEXT.finditer(text, docstring.end() if docstring else 0))
-    begins = [docstring.end() if docstring else 0, *(found.end() for found in texts)]
-    ends = [*(found.start() for found in texts), len(text)]
-    cells = [(begin, end) for begin, end in zip(begins, ends, strict=True) if text[begin:end].strip()]
-    for number, (begin, end) in enumerate(cells, 1):
-        if text.count("\n", 0, begin) < line <= text.count("\n", 0, end) + (end == len(text)):
-            return number
-    return None
+    return Fault(str(script), line, message, details)

@@ -61,15 +61,12 @@ def make_page(
     settings: Mapping[str, Any],
     end: int | None,
     compiler: type,
-    count: Callable[[int], None],
 ) -> None:
     """Run ``script`` here and write its page, images, notebook and archive to ``target``. What is patched stays so.
 
     :param target: the folder of a chapter, in ``gallery`` in the source folder that the page's paths are relative to.
     :param end: the line from which on code is not run: the page shows it without outputs. None to run all.
     :param compiler: a kind of ``codeop.Compile``, which gets the syntax trees of cells.
-    :param count: called with a number of characters before the script prints them, and when a cell's value is shown. What it
-        raises is raised inside the script.
     :raises Exception: what the script raised, with its traceback.
     """
     running = list(read_code_cells(script, end))
@@ -88,29 +85,12 @@ def make_page(
     settings |= {"src_dir": str(target.parents[1]), "plot_gallery": bool(running)}
     settings |= {"abort_on_example_error": True, "run_stale_examples": False}
     target.mkdir(parents=True, exist_ok=True)
-    _count_output(count)
     py_source_parser.remove_ignore_blocks = _remove_hidden
     gen_rst.codeop = SimpleNamespace(Compile=compiler)
     gen_rst.zip_files = _zip_without_times
     scrapers._find_image_ext = _find_graph_or_image
     sphinx_gallery.notebook.fill_notebook = fill_cells
     gen_rst.generate_file_rst(script.name, target, script.parent, settings)
-
-
-def _count_output(count: Callable[[int], None]) -> None:
-    show = gen_rst._get_last_repr
-
-    class CountedTee(gen_rst._LoggingTee):
-        def write(self, data: str) -> None:
-            count(len(data))
-            super().write(data)
-
-    def show_counted(*arguments: Any) -> tuple[str | None, str | None]:
-        text, method = show(*arguments)
-        count(len(text) if text and method else 0)
-        return text, method
-
-    gen_rst._LoggingTee, gen_rst._get_last_repr = CountedTee, show_counted
 
 
 def _find_graph_or_image(path: Any, find_image: Callable[..., Any] = scrapers._find_image_ext) -> tuple[Any, str]:

@@ -12,10 +12,6 @@ import pandas as pd
 #   on the machine
 
 print("0.1 s")
-
-# %%
-# A table, and a message that is longer than a line.
-
 pd.DataFrame({"factor": [2.0, 3.0]}).head()
 
 # %%
