@@ -52,6 +52,7 @@ def test_one_example_is_run_alone(tmp_path: Path) -> None:
 def test_a_changed_asset_has_another_checksum_on_each_page(tmp_path: Path) -> None:
     """A browser keeps what has a checksum in its address for a year, as conf/nginx.conf tells it to."""
     conf, pages = copy_of(ROOT / "conf", tmp_path / "conf"), []
+    copy_of(ROOT / "docs/_static", tmp_path / "docs/_static")  # a folder of it is among the static ones
     site = written(tmp_path, {"docs/other.md": "# Other\n\nText.\n", "examples/pages.toml": ""})
     for _ in range(2):
         done = build(site, conf=conf)

@@ -115,7 +115,7 @@ def test_an_edit_of_that_code_counts(
     conf = Path(shutil.copytree(ROOT / "conf", tmp_path / "conf"))
     monkeypatch.setattr(cache, "CONF", conf)
     before = cache.compute_fingerprint(settings)
-    edited = {"drawgrad/draw.py": False, "atlas/gallery/run.py": False, "atlas/gallery/notebooks.py": True}
+    edited = {"drawgrad/drawing.py": False, "atlas/gallery/run.py": False, "atlas/gallery/notebooks.py": True}
     for name, counts in edited.items():
         (conf / name).write_text((conf / name).read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
         assert (cache.compute_fingerprint(settings) != before) is counts, name
