@@ -9,8 +9,8 @@ Trying to backward through the graph a second time
 .. in-short::
 
    This loss contains a part of the graph that an earlier ``backward()`` went through, and that part was freed. Most often it
-   is a state that each iteration passes to the next: cut it off with ``detach()``. Compute a tensor from before the loop in
-   the loop, or ``detach()`` it if it must keep its old value.
+   is a state that each iteration passes to the next: cut it off with ``detach()``, or set it to zeros for a new sequence.
+   Compute a tensor from before the loop in the loop, or ``detach()`` it if it must keep its old value.
 
    .. code-block:: diff
 
@@ -92,8 +92,7 @@ assert state1.grad_fn in _nodes(loss2)
 # %%
 # How to find the line
 # --------------------
-# Look at the tensors that a step gets from outside: the state, a cache, a running total, a tensor computed before
-# the loop. One that has a ``grad_fn`` brings its history along:
+# Look at the tensors that a step gets from outside, such as the state. One that has a ``grad_fn`` brings its history along:
 
 state = torch.zeros(2, 4)
 for step, x in enumerate(torch.ones(2, 2, 3)):
@@ -160,11 +159,26 @@ for _ in range(3):
     _loss = _loss + _state.square().mean()
 assert len(_nodes(_loss)) > 2 * _one_step
 _loss.backward()
+
+
+def _of_second_batch(start):
+    """Is the output for a batch of other sequences the one that they get alone?"""
+    torch.manual_seed(0)
+    rnn, batches = nn.RNN(3, 4), torch.randn(2, 5, 2, 3)
+    state = torch.zeros(1, 2, 4)
+    for batch in batches:
+        outputs, state = rnn(batch, start(state))
+        outputs.square().mean().backward()
+    return torch.allclose(outputs, rnn(batches[1])[0])
+
+
+assert _of_second_batch(torch.zeros_like) and not _of_second_batch(torch.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# Each step now learns only from its own loss. If the gradient should go back through several steps, add their losses, and call
-# ``backward()`` and ``optimizer.step()`` once. The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``.
+# If the gradient should go back through several steps, add their losses, and call ``backward()`` and ``optimizer.step()`` once.
+# The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``. If each batch brings new sequences, as often in
+# a spiking network, set the state to zeros: ``detach()`` would keep that of other samples.
 #
 # **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
 # compute it in the loop, or in ``forward``. If it is not trained or must keep its old value, as the old log-probabilities in
@@ -291,18 +305,46 @@ def _shared(add):
 
 def _episodes(clear):
     torch.manual_seed(0)
-    policy, log_probs, gradients = nn.Linear(2, 3), [], []
-    for states in torch.rand(2, 4, 2):
+    policy, log_probs, rewards, gradients = nn.Linear(2, 3), [], [], []
+    for states, received in zip(torch.rand(2, 4, 2), torch.rand(2, 4), strict=True):
         log_probs += torch.log_softmax(policy(states), 1)[:, 0]
+        rewards += received
         policy.zero_grad()
-        (-torch.stack(log_probs).sum()).backward()
+        (-sum(p * r for p, r in zip(log_probs, rewards, strict=False))).backward()
         gradients.append(policy.weight.grad)
         policy.weight.grad = None
-        if clear:
+        if "log_probs" in clear:
             log_probs.clear()
-    loss = -torch.log_softmax(policy(states), 1)[:, 0].sum()
+        if "rewards" in clear:
+            rewards.clear()
+    loss = -(torch.log_softmax(policy(states), 1)[:, 0] * received).sum()
     alone = torch.autograd.grad(loss, policy.weight)[0]
     return torch.allclose(gradients[-1], alone)
+
+
+def _adversarial(embedded, detach=False, **options):
+    """The gradient makes a second input: is it trained as with the direction given?"""
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    table, labels = nn.Embedding(5, 3), torch.tensor([0, 1])
+    x = table(torch.tensor([1, 2])) if embedded else torch.rand(2, 3).requires_grad_()
+    loss = nn.functional.cross_entropy(net(x), labels)
+    (direction,) = torch.autograd.grad(loss, x, **options)
+    step = direction / direction.norm()
+    given = step.detach()
+    second = nn.functional.cross_entropy(net(x + (given if detach else step)), labels)
+    if embedded or (not detach and "create_graph" in options):
+        (loss + second).backward()
+    else:
+        loss.backward()
+        second.backward()
+    found = net[0].weight.grad
+    net.zero_grad()
+    first = nn.functional.cross_entropy(net(x.detach()), labels)
+    second = nn.functional.cross_entropy(net(x.detach() + given), labels)
+    (first + second).backward()
+    assert not embedded or table.weight.grad.any()
+    return torch.allclose(found, net[0].weight.grad)
 
 
 def _keys(cache, detach=False):
@@ -354,7 +396,9 @@ def _compiled(add):
 
 raised = []
 for _function in (
-    lambda: _episodes(clear=False),
+    lambda: _episodes(clear=()),
+    lambda: _adversarial(False),
+    lambda: _adversarial(True),
     lambda: _keys(cache=True),
     lambda: _lbfgs(inside=False),
     lambda: _compiled(add=False),
@@ -370,8 +414,13 @@ for _function in (
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 11 * [message]
-assert _episodes(clear=True) and _lbfgs(inside=True) and _compiled(add=True)
+assert raised == 13 * [message]
+assert not _episodes(clear=("log_probs",)) and _episodes(clear=("log_probs", "rewards"))
+for _embedded in (False, True):
+    assert _adversarial(_embedded, retain_graph=True)
+    assert not _adversarial(_embedded, create_graph=True)
+    assert _adversarial(_embedded, detach=True, create_graph=True)
+assert _lbfgs(inside=True) and _compiled(add=True)
 assert _keys(cache=False) and not _keys(cache=True, detach=True)
 _features_before(True)
 assert _policy_moves("detached") and not _policy_moves("in the loop")
@@ -389,9 +438,11 @@ _shared(add=True)
 #
 # **A loss that contains a gradient**, such as forces or a gradient penalty: write ``create_graph=True`` in
 # ``torch.autograd.grad``. With ``retain_graph=True``, :ref:`that part of the loss trains nothing
-# <sphx_glr_gallery_differentiation_higher_order.py>`.
+# <sphx_glr_gallery_differentiation_higher_order.py>`. This is right if the gradient only makes a new input, as in adversarial
+# training.
 #
-# **A list that is never emptied**, of log-probabilities or hooked outputs: ``log_probs.clear()`` after the step.
+# **A list that is never emptied**, of log-probabilities or hooked outputs: ``log_probs.clear()`` and
+# ``rewards.clear()`` after the step.
 #
 # **A key-value cache**: train without it, ``use_cache=False``. Detached keys would not train their layer.
 #

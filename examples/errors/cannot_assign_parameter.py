@@ -76,6 +76,27 @@ except TypeError as error:
     assert str(error).startswith(
         "cannot assign 'torch.FloatTensor' object to parameter 'scale'"
     )
+
+
+def _reads(parts, between):
+    state = None
+    for part in parts:
+        state = between(state)
+        for x in part:
+            state = _cell(x, state)
+    return state
+
+
+# a detached state goes on: right for parts of one sequence, wrong for a new one
+torch.manual_seed(0)
+_cell, _parts = nn.GRUCell(3, 2), torch.randn(2, 4, 1, 3)
+_on, _new = (
+    _reads(_parts, f)
+    for f in (lambda s: None if s is None else s.detach(), lambda s: None)
+)
+assert torch.allclose(_on, _reads([_parts.flatten(0, 1)], lambda s: s))
+assert torch.allclose(_new, _reads(_parts[1:], lambda s: s))
+assert not torch.allclose(_on, _new)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -88,8 +109,8 @@ except TypeError as error:
 #    * - the frame
 #      - what to do
 #    * - ``forward``, as above
-#      - Give the computed tensor a different name. For a hidden state: ``self.state``, detached between sequences. For a
-#        running mean: ``copy_``, below.
+#      - Give the computed tensor a different name. For a hidden state: ``self.state``, set to ``None`` for a new
+#        sequence, detached for the next part of the same one. For a running mean: ``copy_``, below.
 #    * - the code that builds the model
 #      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` or ``.to(...)`` inside of the
 #        parentheses. To share a weight, see below.

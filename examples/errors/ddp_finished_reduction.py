@@ -166,8 +166,7 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
 # **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``,
-# which makes its list then. If you unfreeze the layer later, wrap the model again. Gradients that are not in the list are not
-# averaged.
+# which makes its list then. If you unfreeze the layer later, wrap the model again, or its gradients are not averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -232,8 +231,7 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # %%
 # **Each step takes a different branch**, as in a mixture of experts or with a batch without images: pass
 # ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
-# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``. Use it only
-# if you expect the names in ``unused``.
+# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``.
 
 
 class Branches(nn.Module):
@@ -272,7 +270,45 @@ _net = Net()
 assert _says(_net, _one, find_unused_parameters=True) == ""
 assert all(p.grad is None for p in _net.old_head.parameters())
 
+
+# an error in backward leaves the step half done, whatever the option says
+def _out_of_memory(gradient):
+    raise torch.OutOfMemoryError
+
+
+def _skips(where, option):
+    net, said = Net(), []
+    net.old_head.requires_grad_(option)
+    model = DistributedDataParallel(net, find_unused_parameters=option)
+    for step in range(3):
+        net.zero_grad()
+        try:
+            if step == 1 and where == "before forward":
+                raise torch.OutOfMemoryError
+            output = model(_one)
+            if step == 1 and where == "before backward":
+                raise torch.OutOfMemoryError
+            hook = net.body.weight.register_hook(_out_of_memory if step == 1 else abs)
+            output.square().sum().backward()
+        except torch.OutOfMemoryError:
+            said.append("skipped")
+        except RuntimeError as error:
+            said.append(str(error))
+        if where == "in backward":
+            hook.remove()
+    return said
+
+
+for _option in (False, True):
+    _said = _skips("in backward", _option)
+    assert len(_said) == 2 and _said[1].startswith("Expected to have finished")
+    for _where in ("before forward", "before backward"):
+        assert _skips(_where, _option) == ["skipped"]
 # sphinx_gallery_end_ignore
+
+# %%
+# **You catch an out-of-memory error in** ``backward`` **and skip the batch**: DDP still waits for that step. Let the program
+# end. Skip batches before ``backward``, on all processes together.
 
 # %%
 # Marked as ready twice
@@ -452,6 +488,10 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
 # - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
 #   <sphx_glr_gallery_training_gradient_clipping.py>`.
+# - **A plain checkpoint**: ``set_model_state_dict`` of ``torch.distributed.checkpoint.state_dict``, with
+#   ``options=StateDictOptions(full_state_dict=True)``. ``set_optimizer_state_dict`` needs what ``get_optimizer_state_dict``
+#   saved.
+# - **EMA**: shard the averaged module, too.
 # - **For a log**: read the state dict, on all processes:
 
 with torch.no_grad():
@@ -521,13 +561,82 @@ for _head_too in (False, True):
         else:
             _said.append(False)
     assert _said == [_head_too, not _head_too]
+
+# a plain checkpoint of the model and of the optimizer, and an average
+from copy import deepcopy
+
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_model_state_dict,
+    set_optimizer_state_dict,
+)
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+
+def _mixes(function, *arguments):
+    try:
+        function(*arguments)
+    except RuntimeError as error:
+        assert "got mixed torch.Tensor and DTensor" in str(error)
+        return True
+    return False
+
+
+def _step(net, optimizer):
+    net.zero_grad()
+    net(_one).square().mean().backward()
+    optimizer.step()
+
+
+_options = StateDictOptions(full_state_dict=True)
+_plain = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+_net = fully_shard(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), mesh=_mesh)
+_old = torch.optim.AdamW(_plain.parameters())
+_step(_plain, _old)
+_state = _plain.state_dict()
+assert _mixes(_net.load_state_dict, _state)
+assert _mixes(set_model_state_dict, _net, _state)
+for _way in ("load_state_dict", "set_optimizer_state_dict"):
+    set_model_state_dict(_net, _state, options=_options)
+    _optimizer = torch.optim.AdamW(_net.parameters())
+    if _way == "load_state_dict":
+        _optimizer.load_state_dict(deepcopy(_old.state_dict()))
+        assert _mixes(_step, _net, _optimizer)
+        _net.zero_grad()
+    else:
+        _saved = deepcopy(get_optimizer_state_dict(_plain, _old, options=_options))
+        set_optimizer_state_dict(_net, _optimizer, _saved, options=_options)
+        _step(_net, _optimizer)
+_step(_plain, _old)
+for _name, _part in _net.state_dict().items():
+    assert torch.allclose(_part.full_tensor(), _plain.state_dict()[_name])
+
+_averages = []
+for _sharded in (None, False, True):
+    torch.manual_seed(0)
+    _net = Net()
+    _ema = AveragedModel(_net, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    if _sharded is not None:
+        fully_shard(_net, mesh=_mesh)
+    if _sharded:
+        fully_shard(_ema.module, mesh=_mesh)
+    if _sharded is False:
+        assert _mixes(_ema.update_parameters, _net)
+        continue
+    for _ in range(3):
+        with torch.no_grad():
+            for _each in _net.parameters():
+                _each.add_(1.0)
+        _ema.update_parameters(_net)
+    _averages.append(_ema(_one))
+assert torch.allclose(*_averages)
 # sphinx_gallery_end_ignore
 
 # %%
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides.** Here a convolution of gray images gets them in the format
-# ``channels_last``:
+# **Grad strides do not match bucket view strides**, from a convolution of gray images in the format ``channels_last``:
 
 import torch
 import torch.distributed as dist
@@ -624,8 +733,8 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 # sphinx_gallery_end_ignore
 
 # %%
-# Search the log from its *beginning* for the first ``Traceback``. *Root Cause* names the process that failed first.
-# Exit code -9, without a traceback, most often means that main memory ran out.
+# Search the log from its *beginning* for the first ``Traceback``. Exit code -9, without a traceback, most often means
+# that main memory ran out.
 #
 # See also
 # --------

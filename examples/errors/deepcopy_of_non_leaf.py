@@ -272,7 +272,7 @@ assert (
 
 # %%
 # **A loss uses the attribute, or the class is not yours:** once the loss is computed, set the attribute to ``None``. Empty a
-# list with ``clear()``. A state that the next ``forward`` reads needs ``detach()`` instead.
+# list with ``clear()``. A state from which the next ``forward`` continues needs ``detach()`` instead.
 
 model.features = None
 best = copy.deepcopy(model)
