@@ -76,7 +76,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# Before the first word is taken off, and after it:
+# How many names fit:
 
 import matplotlib.pyplot as plt
 
@@ -261,7 +261,7 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
 # ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file, for LoRA
 # with ``r`` and ``lora_alpha`` of ``adapter_config.json``. The shape ``[0]`` is of DeepSpeed ZeRO-3: its script
-# ``zero_to_fp32.py`` puts the weights together. Here the file is of a model with 2 classes, and the new one has 10:
+# ``zero_to_fp32.py`` puts the weights together. Here the file has 2 classes, the model 10:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -288,7 +288,7 @@ assert torch.equal(  # what fits was loaded before it raised
 # sphinx_gallery_end_ignore
 
 # %%
-# ``strict=False`` does not help against a wrong shape: it raises the same error. Leave out the last layer, which you train
+# ``strict=False`` raises the same error. Leave out the last layer, which you train
 # again, and assert which names are missing:
 
 body = {name: t for name, t in saved.items() if not name.startswith("head.")}
@@ -300,8 +300,8 @@ assert not result.unexpected_keys
 # %%
 # What not to do
 # --------------
-# **Do not load with strict=False and go on.** With the names of ``DataParallel`` nothing is loaded and nothing is raised. Only
-# the value that ``load_state_dict`` returns shows it:
+# **Do not load with strict=False and go on.** Only the value that ``load_state_dict`` returns shows that nothing was
+# loaded:
 
 net = Net()
 before = net.body.weight.clone()
