@@ -97,7 +97,7 @@ def _message(call):
 # Why
 # ---
 # A gradient has one number for each number of its tensor. ``scale`` was broadcast over the two rows, so its gradient is a sum
-# over them. ``x`` was not broadcast, so there is nothing to sum.
+# over them. ``x`` was not.
 
 y = Scale.apply(x, scale)
 
@@ -108,7 +108,7 @@ y = Scale.apply(x, scale)
 # -------
 # **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others. Undo ``flatten``
 # with ``view_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Then run
-# ``gradcheck``, below.
+# ``gradcheck``.
 
 
 class FittingScale(Scale):
@@ -237,7 +237,7 @@ assert "at index 0 - got [3]" in _message(_loss.backward)
 # sphinx_gallery_end_ignore
 
 # %%
-# If you do not know which argument is broadcast, ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
+# ``(gradient * scale).sum_to_size(x.shape)`` finds the dimensions by itself.
 #
 # **A node of PyTorch**: pruning scripts give a parameter another size through ``.data``. An output from before the change keeps
 # the old shape in its graph.
