@@ -19,8 +19,8 @@ index out of range in self
 
 .. in-short::
 
-   An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows has the
-   rows 0 to 9, so 10 is too large. On a GPU the same problem is *CUDA error: device-side assert triggered*.
+   An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows ends
+   with row 9. On a GPU the same problem is *CUDA error: device-side assert triggered*.
 
    .. code-block:: diff
 
@@ -63,7 +63,7 @@ assert says(lambda: embedding(torch.tensor([-1]))) == f"IndexError: {message}"
 # sphinx_gallery_end_ignore
 
 # %%
-# The message has no number. Ask for it yourself:
+# Print the numbers:
 
 import matplotlib.pyplot as plt
 
@@ -290,7 +290,7 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``.
 # - **One sample without a batch**: ``model(sample[None])``.
 # - **torch.cat of vectors**, as columns: ``torch.stack([a, b], dim=1)``.
-# - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
+# - **labels.argmax(dim=1)** is for one-hot labels. Integers already are the classes.
 #
 # Do not write ``dim=0`` instead: it compares the samples of a batch.
 #
