@@ -249,7 +249,7 @@ assert "(514) must match the existing size (512)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# If the larger shape is right, write ``total = total + x``. If not, look for a missing sum in what you add. A gray image in
+# If the larger shape is right, write ``total = total + x``. If not, ``x`` lacks a sum. A gray image in
 # ``Normalize`` with three means: ``Normalize((0.5,), (0.5,))``, or ``convert("RGB")`` for a pretrained model.
 #
 # See also
