@@ -160,7 +160,7 @@ def losses(mixture):
 curves = {"nn.Parameter(...)": losses(Wrapped()), "share = ...": losses(Mixture())}
 
 # %%
-# The loss in each step:
+# The loss:
 
 import matplotlib.pyplot as plt
 
