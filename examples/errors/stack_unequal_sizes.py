@@ -423,7 +423,7 @@ assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is lis
 
 # %%
 # Find the samples that are ``None`` once, and leave them out. If only the label is ``None``, test ``Rows()[index][1]``,
-# or return −1 instead, as in a test set.
+# or, in a test set, return −1.
 
 good = [index for index in range(len(files)) if Rows()[index] is not None]
 dataset = torch.utils.data.Subset(Rows(), good)
