@@ -110,14 +110,16 @@ assert not torch.allclose(_on, _new)
 #      - what to do
 #    * - ``forward``, as above
 #      - Give the computed tensor a different name. For a hidden state: ``self.state``, set to ``None`` for a new
-#        sequence, detached for the next part of the same one. For a running mean: ``copy_``, below.
+#        sequence, detached for the next part of the same one. A learned start begins each sequence:
+#        ``y, state = self.rnn(x, self.h0)``. For a running mean: ``copy_``, below.
 #    * - the code that builds the model
 #      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` or ``.to(...)`` inside of the
-#        parentheses. To share a weight, see below.
+#        parentheses. To share a weight, see below. To keep a norm of 1 after a step, use a parametrization.
 #    * - ``layer.bias = False``
 #      - ``layer.bias = None``
 #    * - ``self.conv.weight = ...`` in ``forward``, or meta-learning
-#      - ``functional_call``, below. Under a different name, ``self.conv(x)`` would not use the tensor.
+#      - ``functional_call``, below. It ignores a misspelled ``weight``. ``strict=True`` raises, but wants all parameters and
+#        buffers. Under a different name, ``self.conv(x)`` would not use the tensor.
 #    * - ``forward`` of a subclass of ``nn.Linear``
 #      - ``F.linear(x, weight, self.bias)``. ``super().forward(x)`` would use the old weight.
 #    * - the training loop, such as ``layer.weight.clamp(0)``
@@ -180,7 +182,7 @@ def losses(mixture):
 curves = {"nn.Parameter(...)": losses(Wrapped()), "share = ...": losses(Mixture())}
 
 # %%
-# The loss in each step:
+# The loss:
 
 import matplotlib.pyplot as plt
 
@@ -234,9 +236,59 @@ _right = nn.functional.conv2d(_image, _masked, _conv.bias)
 assert not torch.allclose(_conv(_image), _right)
 _called = torch.func.functional_call(_conv, {"weight": _masked}, _image)
 assert torch.allclose(_called, _right)
+_wrong, _all = {"weights": _masked}, dict(_conv.named_parameters())
+_silent = torch.func.functional_call(_conv, _wrong, _image)
+assert torch.equal(_silent, _conv(_image))
+for _keys, _missing in (
+    (_all | _wrong, "Unexpected key(s): 'weights'"),
+    ({"weight": _masked}, "Missing key(s): 'bias'"),
+    (_all | {"weight": _masked}, None),
+):
+    try:
+        _strict = torch.func.functional_call(_conv, _keys, _image, strict=True)
+        assert _missing is None and torch.allclose(_strict, _right)
+    except RuntimeError as error:
+        assert _missing in str(error)
 _called.square().sum().backward()
 assert _conv.weight.grad[0, 0].ne(0).equal(torch.eye(3).bool())
 assert not nn.Parameter(torch.zeros(2, 3), requires_grad=False).requires_grad
+# buffers count for strict, too
+_norm = nn.BatchNorm1d(3)
+_some = dict(_norm.named_parameters())
+for _keys, _enough in (
+    (_some, False),
+    (_some | dict(_norm.named_buffers()), True),
+):
+    try:
+        torch.func.functional_call(_norm, _keys, torch.rand(4, 3), strict=True)
+        assert _enough
+    except RuntimeError as error:
+        assert not _enough and "'running_mean'" in str(error)
+
+
+class _Unit(nn.Module):
+    def forward(self, weight):
+        return weight / weight.norm()
+
+
+for _lasting in (False, True):  # a norm of 1: once, or a parametrization
+    _fc = nn.Linear(3, 2)
+    if _lasting:
+        nn.utils.parametrize.register_parametrization(_fc, "weight", _Unit())
+    else:
+        _fc.weight = nn.Parameter(_fc.weight / _fc.weight.norm())
+    assert abs(_fc.weight.norm() - 1) < 1e-6
+    _fc(x).square().sum().backward()
+    torch.optim.SGD(_fc.parameters(), lr=1).step()
+    assert (abs(_fc.weight.norm() - 1) < 1e-6) == _lasting
+# a learned start: the state must not take its name
+_rnn, _start = nn.GRU(3, 2), nn.Parameter(torch.zeros(1, 1, 2))
+_owner = nn.Module()
+_owner.h0 = _start
+_out, _state = _rnn(torch.ones(4, 1, 3), _owner.h0)
+assert _says(_owner, "h0", _state) == raised[0].replace("'weight'", "'h0'")
+_out.sum().backward()
+assert _owner.h0 is _start and _start.grad.any()
 # a subclass that only renames the weight
 _sign = type("", (nn.Linear,), {"forward": lambda self, x: nn.Linear.forward(self, x)})
 _sign = _sign(3, 2)

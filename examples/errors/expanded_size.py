@@ -135,11 +135,13 @@ assert batch.mean(1).tolist() == [3, 3]
 # **The target was made for another size:**
 #
 # - The last batch is smaller: write ``buffer[: len(batch)] = batch``, and use only these rows.
-# - The last window of a series is short: loop over ``range(len(series) - width + 1)``.
+# - The last window of a series is short: loop over ``range(len(series) - width + 1)``. Without overlap, pad it instead.
+# - A queue as in MoCo ends inside of the batch: ``queue[:, (ptr + torch.arange(B)) % K] = keys.T``.
 # - Pretrained vectors have 100 numbers: make ``nn.Embedding(n, 100)``. A head for other classes: do not copy it.
 # - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``.
 # - A bias needs one number for each output, an attention mask the length of the keys.
 # - A sequence is longer than a table of 512 positions (RoBERTa: 514): in the tokenizer, ``truncation=True, max_length=512``.
+#   A sound or a KV cache: cut it, or make the buffer longer.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
 # ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``.
@@ -168,6 +170,25 @@ for _call in (
 _series, _width = torch.arange(7.0), 4
 _windows = [_series[i : i + _width] for i in range(len(_series) - _width + 1)]
 assert torch.equal(torch.stack(_windows), _series.unfold(0, _width, 1))
+_parts = [_series[i : i + _width] for i in range(0, len(_series), _width)]
+assert "(4) must match the existing size (3)" in _said(
+    lambda: torch.zeros(4).__setitem__(slice(None), _parts[1])
+)
+_last = torch.nn.functional.pad(_parts[1], (0, _width - len(_parts[1])))
+assert torch.equal(torch.cat([_parts[0], _last])[:7], _series)
+# the range of sliding windows, with the step of these, loses the last
+assert [*range(0, len(_series) - _width + 1, _width)] == [0]
+_queue, _keys, _ptr, _size = torch.full((2, 5), -1.0), torch.rand(4, 2), 3, 4
+assert "(2) must match the existing size (4)" in _said(
+    lambda: _queue[:, _ptr : _ptr + _size].__setitem__(..., _keys.T)
+)
+_queue[:, (_ptr + torch.arange(_size)) % 5] = _keys.T
+assert torch.equal(_queue[:, [3, 4, 0, 1]].T, _keys) and (_queue[:, 2] == -1).all()
+_sound, _buffer = torch.ones(9), torch.zeros(2, 8)
+assert "(8) must match the existing size (9)" in _said(
+    lambda: _buffer[0].__setitem__(slice(len(_sound)), _sound)
+)
+_buffer[0] = _sound[:8]
 assert torch.ones(5, 6, 3).permute(2, 0, 1).shape == (3, 5, 6)
 _scores, _keep = torch.randn(2, 4, 4, 4), mask  # batch, heads, queries, keys
 assert "(4) must match the existing size (2)" in _said(lambda: _keep.expand_as(_scores))
@@ -215,6 +236,12 @@ except RuntimeError as error:
     print("RuntimeError:", error)
 assert raised == ["output with shape [3] doesn't match the broadcast shape [2, 3]"]
 assert (torch.zeros(3) + torch.ones(2, 3)).shape == (2, 3)
+_gray, _mean = torch.rand(1, 28, 28), torch.full((3, 1, 1), 0.5)
+assert _said(lambda: _gray.clone().sub_(_mean)) == (
+    "output with shape [1, 28, 28] doesn't match the broadcast shape [3, 28, 28]"
+)
+assert (_gray.clone().sub_(_mean[:1]).div_(_mean[:1])).shape == (1, 28, 28)
+assert _said(lambda: _gray.repeat(3, 1, 1).sub_(_mean)) is None
 _token_types = torch.zeros(1, 512)  # a buffer of a model
 assert "(514) must match the existing size (512)" in _said(
     lambda: _token_types[:, :514].expand(1, 514)
@@ -222,7 +249,8 @@ assert "(514) must match the existing size (512)" in _said(
 # sphinx_gallery_end_ignore
 
 # %%
-# If the larger shape is right, write ``total = total + x``. If not, look for a missing sum in what you add.
+# If the larger shape is right, write ``total = total + x``. If not, ``x`` lacks a sum. A gray image in
+# ``Normalize`` with three means: ``Normalize((0.5,), (0.5,))``, or ``convert("RGB")`` for a pretrained model.
 #
 # See also
 # --------

@@ -19,8 +19,8 @@ index out of range in self
 
 .. in-short::
 
-   An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows has the
-   rows 0 to 9, so 10 is too large. On a GPU the same problem is *CUDA error: device-side assert triggered*.
+   An index is too large for its table, or negative: a word for an embedding, or a label for a loss. A table of 10 rows ends
+   with row 9. On a GPU the same problem is *CUDA error: device-side assert triggered*.
 
    .. code-block:: diff
 
@@ -63,7 +63,7 @@ assert says(lambda: embedding(torch.tensor([-1]))) == f"IndexError: {message}"
 # sphinx_gallery_end_ignore
 
 # %%
-# The message has no number. Ask for it yourself:
+# Print the numbers:
 
 import matplotlib.pyplot as plt
 
@@ -91,7 +91,7 @@ assert words.max() == embedding.num_embeddings == 10
 #      - what is too large
 #    * - ``index out of range in self``, in ``embedding``. GPU: ``srcIndex < srcSelectDimSize``, or ``ind < ind_dim_size``
 #      - a word, a position, a token type, or a user
-#    * - the same, in ``index_select`` or ``index_add``
+#    * - the same, or ``index 2 is out of bounds``, in ``index_select`` or ``index_add``
 #      - often a node of a graph: number the nodes from 0, with a row for each
 #    * - ``Target 3 is out of bounds.``, ``Class values must be smaller``. GPU: ``t < n_classes``
 #      - a label
@@ -115,7 +115,8 @@ assert words.max() == embedding.num_embeddings == 10
 #   ``words[:, -positions:]``.
 # - **A token type**: RoBERTa has one. Do not pass ``token_type_ids``.
 # - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels. For
-#   ``gather``, take ``labels.clamp(min=0)``, multiply the result by ``labels != -100``, and divide the sum by their number.
+#   ``gather``, take ``labels.clamp(min=0)``, and ``masked_fill(labels == -100, 0)`` of the result. DPO wants its sum for each
+#   sequence, a cross entropy the sum divided by the number of labels.
 
 embedding = nn.Embedding(num_embeddings=11, embedding_dim=4)
 embedding(words)
@@ -145,6 +146,9 @@ for _call in (
     lambda: torch.zeros(2).index_add(0, torch.tensor([2]), torch.ones(1)),
 ):
     assert says(_call) == f"IndexError: {message}"
+assert "index 2 is out of bounds for dimension 0" in says(
+    lambda: torch.zeros(2, 3).index_add(0, torch.tensor([2]), torch.ones(1, 3))
+)
 _padded = torch.tensor([[3, 0, -1]])
 _shifted = nn.Embedding(5, 4, padding_idx=0)
 assert says(lambda: nn.Embedding(4, 4)(_padded)) == f"IndexError: {message}"
@@ -177,11 +181,14 @@ assert "index 3 is out of bounds for" in says(
 _unlabeled = torch.tensor([2, -100])
 _log = torch.tensor([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]]).log()
 assert "out of bounds" in says(lambda: _log.gather(1, _unlabeled[:, None]))
-_picked = _log.gather(1, _unlabeled.clamp(min=0)[:, None])[:, 0]
-_picked = _picked * (_unlabeled != -100)
+_log[1, 0] = float("-inf")  # a forbidden word: times 0 it is NaN
+_all = _log.gather(1, _unlabeled.clamp(min=0)[:, None])[:, 0]
+_picked = _all.masked_fill(_unlabeled == -100, 0)
 _number = (_unlabeled != -100).sum()
 assert torch.allclose(_picked.sum() / _number, -F.nll_loss(_log, _unlabeled))
+assert torch.allclose(_picked.sum(), -F.nll_loss(_log, _unlabeled, reduction="sum"))
 assert not torch.allclose(_picked.mean(), -F.nll_loss(_log, _unlabeled))
+assert (_all * (_unlabeled != -100)).sum().isnan()
 for _call in (lambda: logits.gather(1, labels[:, None]), lambda: logits[0][labels]):
     assert "Error: index 3 is out of bounds for dimension" in says(_call)
 _negative = torch.tensor([0, -100]), torch.tensor([0, -1])
@@ -192,16 +199,21 @@ assert "Target -100" in says(
     lambda: F.cross_entropy(logits, _negative[0], ignore_index=-1)
 )
 assert F.cross_entropy(logits, _negative[1], ignore_index=-1) > 0
+_signs = torch.tensor([-1, 0, 1])  # three classes
+assert "Target -1" in says(lambda: F.cross_entropy(torch.eye(3), _signs))
+_right = torch.tensor(torch.e + 2).log() - 1
+assert torch.isclose(F.cross_entropy(torch.eye(3), _signs + 1), _right)
 # sphinx_gallery_end_ignore
 
 # %%
 # - **Labels from 1**: subtract 1.
-# - **Only classes 3 and 5**: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them from 0.
+# - **Only classes 3 and 5**: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them from 0. Sort the list. Set −100
+#   afterwards.
 # - **Fewer outputs than classes**: give the last layer one for each, so two for two classes. In torchvision's
 #   detectors, the background is a class, too.
 # - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
 #   Resize masks with *nearest*.
-# - **−1 for no label**: ``ignore_index=-1``. The default is −100.
+# - **−1 for no label**: ``ignore_index=-1``. The default is −100. If −1 is a class, as in −1, 0, 1: ``labels + 1``.
 
 print("labels from 0:", (labels - 1).tolist())
 print(f"{F.cross_entropy(logits, labels - 1):.4f}")
@@ -220,6 +232,10 @@ for _classes in ([3, 5, 5], [5, 5, 5]):  # also in a batch that has one of them
     _numbered = torch.searchsorted(torch.tensor([3, 5]), torch.tensor(_classes))
     assert _numbered.tolist() == [_classes[0] // 4, 1, 1]
     assert says(lambda n=_numbered: F.cross_entropy(torch.zeros(3, 2), n)) == "nothing"
+for _numbers, _classes in (([3, 5], [0, 1, 1]), ([5, 3], [0, 2, 2])):
+    _found = torch.searchsorted(torch.tensor(_numbers), torch.tensor([3, 5, 5]))
+    assert _found.tolist() == _classes
+assert torch.searchsorted(torch.tensor([3, 5]), -100) == 0
 assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tensor([4])))
 # sphinx_gallery_end_ignore
 
@@ -227,7 +243,7 @@ assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tenso
 # On a GPU: device-side assert triggered
 # --------------------------------------
 # A GPU works while Python is already at a later line, so the traceback can show the wrong one. Above it is an
-# assertion, such as ``t >= 0 && t < n_classes``. The table has parts of them.
+# assertion, such as ``t >= 0 && t < n_classes``.
 #
 # Restart the program with model, batch and labels on the CPU. It stops at the right line. If you
 # need the GPU, set ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
@@ -274,7 +290,7 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``.
 # - **One sample without a batch**: ``model(sample[None])``.
 # - **torch.cat of vectors**, as columns: ``torch.stack([a, b], dim=1)``.
-# - **labels.argmax(dim=1)** is for one-hot labels. Integer labels of shape ``(batch,)`` already are the classes.
+# - **labels.argmax(dim=1)** is for one-hot labels. Integers already are the classes.
 #
 # Do not write ``dim=0`` instead: it compares the samples of a batch.
 #

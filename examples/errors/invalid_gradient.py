@@ -90,13 +90,14 @@ def _message(call):
 #    * - ``CompiledFunctionBackward``
 #      - the same step without ``torch.compile``. If it works, leave this part uncompiled or update PyTorch.
 #
-# ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. If the message ends in *expected
+# ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. ``got []`` in a mean loss: in ``backward``, write
+# ``/ x.numel()`` for ``.mean()``. If the message ends in *expected
 # device ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
 #
 # Why
 # ---
 # A gradient has one number for each number of its tensor. ``scale`` was broadcast over the two rows, so its gradient is a sum
-# over them. ``x`` was not broadcast, so there is nothing to sum.
+# over them. ``x`` was not.
 
 y = Scale.apply(x, scale)
 
@@ -105,7 +106,9 @@ y = Scale.apply(x, scale)
 # %%
 # The fix
 # -------
-# **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others.
+# **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others. Undo ``flatten``
+# with ``view_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Then run
+# ``gradcheck``.
 
 
 class FittingScale(Scale):
@@ -170,6 +173,57 @@ assert _made(lambda gradient, x: torch.ones(2, 3), "meta") == (
 )
 for _make in (torch.ones_like, lambda x: x.new_ones(2, 3)):
     assert _made(lambda gradient, x, m=_make: m(x), "meta").shape == (2, 3)
+
+
+def _shaped(forward, backward):
+    class Shaped(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            y, ctx.index = forward(x)
+            return y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return backward(gradient, ctx.saved_tensors[0], ctx.index)
+
+    x = torch.rand(2, 3, dtype=torch.float64, requires_grad=True)
+    said = _message(lambda: Shaped.apply(x).sum().backward())
+    return said or _gradcheck(Shaped.apply, (x,), raise_exception=False)
+
+
+for _forward, _wrong, _right, _got in (
+    (
+        lambda x: (2 * x.flatten(), None),
+        lambda g, x, _: 2 * g,
+        lambda g, x, _: 2 * g.view_as(x),
+        "[6]",
+    ),
+    (
+        lambda x: (2 * x.t(), None),
+        lambda g, x, _: 2 * g,
+        lambda g, x, _: 2 * g.t(),
+        "[3, 2]",
+    ),
+    (
+        lambda x: x.topk(2, dim=1),
+        lambda g, x, _: g,
+        lambda g, x, index: torch.zeros_like(x).scatter(1, index, g),
+        "[2, 2]",
+    ),
+    (
+        lambda x: (x.square().mean(), None),
+        lambda g, x, _: (g * 2 * x).mean(),
+        lambda g, x, _: g * 2 * x / x.numel(),
+        "[]",
+    ),
+):
+    assert f"got {_got} but expected" in _shaped(_forward, _wrong)
+    assert _shaped(_forward, _right) is True
+_mean = lambda x: (x.square().mean(), None)  # noqa: E731
+assert _shaped(_mean, lambda g, x, _: g * 2 * x) is False  # without the division
+_turned = lambda x: (2 * x.t(), None)  # noqa: E731
+assert _shaped(_turned, lambda g, x, _: 2 * g.reshape_as(x)) is False
 _flagged = type(
     "_Flagged",
     (Function,),
@@ -183,7 +237,7 @@ assert "at index 0 - got [3]" in _message(_loss.backward)
 # sphinx_gallery_end_ignore
 
 # %%
-# If you do not know which argument is broadcast, ``(gradient * scale).sum_to_size(x.shape)`` sums over just these dimensions.
+# ``(gradient * scale).sum_to_size(x.shape)`` finds the dimensions by itself.
 #
 # **A node of PyTorch**: pruning scripts give a parameter another size through ``.data``. An output from before the change keeps
 # the old shape in its graph.

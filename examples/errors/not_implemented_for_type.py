@@ -78,7 +78,17 @@ for _name, _call in (
     assert says(_call).startswith(f'NotImplementedError: "{_name}')
 assert torch.linalg.cholesky(_half.float()).to(_half.dtype).equal(_half)
 assert (_small.to(torch.bfloat16) + 1).tolist() == [2, 2]
-assert not (_wave.abs() < 1).any() and torch.view_as_real(_wave).shape == (2, 2)
+assert not (_wave.abs() < 1).any()
+assert says(lambda: F.mse_loss(1j * _wave, _wave)).endswith("'ComplexFloat'")
+assert F.mse_loss((1j * _wave).abs(), _wave.abs()) == 0  # the phase is lost
+assert torch.isclose((1j * _wave - _wave).abs().square().mean(), torch.tensor(2.0))
+_choice, _score = torch.tensor([0, 1]), torch.zeros(2)
+_bce = F.binary_cross_entropy_with_logits
+assert says(lambda: _bce(_choice, _score)).startswith(
+    'NotImplementedError: "log_sigmoid'
+)
+assert "result type Float can't be cast" in says(lambda: _bce(_score, _choice))
+assert torch.isclose(_bce(_score, _choice.float()), torch.tensor(2.0).log())
 _mask = torch.eye(4).long()[None, None]
 for _name, _call in (
     ("softmax", torch.arange(5).softmax),
@@ -90,6 +100,13 @@ for _name, _call in (
 for _one in (_mask, _mask.bool()):
     _large = F.interpolate(_one.float(), 8, mode="nearest").to(_one.dtype)
     assert _large[0, 0].sum() == 4 * 4 and _large.unique().tolist() == [0, 1]
+_labels = torch.tensor([[0, 2], [0, 2]])[None, None]
+_grid = torch.zeros(1, 1, 1, 2)
+_grid[..., 0] = 0.2
+_sample = lambda map, **mode: F.grid_sample(map, _grid, align_corners=False, **mode)  # noqa: E731
+assert says(lambda: _sample(_labels)).startswith('NotImplementedError: "grid_sampler')
+assert _sample(_labels.float(), mode="nearest").to(_labels.dtype) == 2
+assert _sample(_labels.float()).to(_labels.dtype) == 1  # a class that is not there
 assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 # sphinx_gallery_end_ignore
 
@@ -104,14 +121,15 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #
 #    * - name and frame
 #      - cause and fix
-#    * - ``log_softmax_...``, at the loss
-#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores.
+#    * - ``log_softmax_...``, ``log_sigmoid_...``, at the loss
+#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores. For BCE, also
+#        ``labels.float()``.
 #    * - ``softmax...``, ``normal_kernel_cpu``, ``check_uniform_bounds``
 #      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
 #    * - ``batch_norm``, at the first layer
 #      - Bytes of an image, or ids of words: see below.
-#    * - ``upsample_...``, at ``F.interpolate``
-#      - A mask: ``F.interpolate(mask.float(), ...).to(mask.dtype)``, with ``mode="nearest"``.
+#    * - ``upsample_...``, ``grid_sampler_...``
+#      - A mask: ``mask.float()``, with ``mode="nearest"``, and ``.to(mask.dtype)`` after it.
 #    * - ``nll_loss_...``, and ``'Int'``, on a GPU
 #      - The labels: ``labels.long()``.
 #    * - ``_amp_foreach_...``, and ``'BFloat16'``, on a GPU
@@ -125,7 +143,7 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #    * - any name, and ``'Float8_e4m3fn'``
 #      - A type for storage: load the weights in ``bfloat16``, times the scales of the file.
 #    * - any name, and ``'ComplexFloat'``
-#      - A comparison wants ``x.abs()``, a layer ``torch.view_as_real(x)``.
+#      - A comparison wants ``x.abs()``, a loss ``(a - b).abs().square().mean()``, which sees the phase.
 #    * - ``bitwise_and_cpu``, and ``'Float'``
 #      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``. Masks of 0.0 and 1.0: see below.
 #
@@ -196,7 +214,7 @@ assert dict(zip(functions, runs, strict=True)) == {
 # %%
 # The fix
 # -------
-# A loss takes the scores first. If your code calls ``.long()`` on them, remove that:
+# The scores come first. If your code calls ``.long()`` on them, remove that:
 
 loss = F.cross_entropy(scores, labels)
 print(loss)

@@ -86,7 +86,8 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 #
 # - **(3, 112, 112) and (3, 112, 149)**: torchvision's ``Resize(112)`` sets the shorter side only. Write ``Resize((112, 112))``,
 #   for a mask of classes with ``InterpolationMode.NEAREST``.
-# - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``.
+# - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``,
+#   and black and white masks with ``convert("L")``.
 # - **(2, …) and (1, …)**, or (…, 2) and (…): stereo and mono. Take the mean of the two channels.
 # - **Points, rays**: draw equally many.
 # - **Words, sounds**: pad them. For a tokenizer of Hugging Face, see below.
@@ -95,7 +96,7 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # The fix
 # -------
 # Pad each batch to its longest sample, and keep the lengths. ``pad_sequence`` pads the first dimension. In sounds, time is the
-# last one: begin with ``samples = [sample.T for sample in samples]``.
+# last one: begin with ``samples = [sample.T for sample in samples]``, and return ``batch.transpose(1, 2)``.
 
 from torch import nn
 
@@ -122,6 +123,9 @@ _padded, _lengths = pad([sample.T for sample in _sounds])
 assert _padded.shape == (2, 7, 1) and _lengths.tolist() == [5, 7]
 _padded, _lengths = pad([sample.T for sample in (torch.ones(80, 5), torch.ones(80, 7))])
 assert _padded.shape == (2, 7, 80) and _lengths.tolist() == [5, 7]
+_convolution = nn.Conv1d(80, 4, 3)
+assert "to have 80 channels, but got 7" in says(lambda: _convolution(_padded))
+assert _convolution(_padded.transpose(1, 2)).shape == (2, 4, 5)
 _lists = [[4, 2, 7], [5, 9]]
 assert "each element in list of batch should be of equal size" in says(
     lambda: next(iter(DataLoader(_lists, 2)))
@@ -278,6 +282,10 @@ assert torch.tensor([[], [1]]).shape == (2, 0)
 assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
     "ValueError: expected sequence of length 2 at dim 1 (got 0)"
 )
+assert says(lambda: torch.tensor([[1, 2], []])) == says(
+    lambda: torch.FloatTensor(([0.1, 0.2], {}))
+)
+assert torch.tensor([row for row in ([1, 2], []) if row]).tolist() == [[1, 2]]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -285,7 +293,7 @@ assert says(lambda: torch.FloatTensor(([0.1, 0.2], {}))) == (
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
 #   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text. Remove
 #   text columns.
-# - **(got 0)**: ``reset()`` of Gymnasium returns a pair. Write ``state, info = env.reset()``.
+# - **(got 0)**: leave out empty rows. ``reset()`` of Gymnasium returns a pair: ``state, info = env.reset()``.
 # - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
@@ -414,7 +422,8 @@ assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is lis
 # sphinx_gallery_end_ignore
 
 # %%
-# Find the samples that are ``None`` once, and leave them out:
+# Find the samples that are ``None`` once, and leave them out. If only the label is ``None``, test ``Rows()[index][1]``,
+# or, in a test set, return −1.
 
 good = [index for index in range(len(files)) if Rows()[index] is not None]
 dataset = torch.utils.data.Subset(Rows(), good)
@@ -422,6 +431,25 @@ print(good, next(iter(DataLoader(dataset, batch_size=3))))
 
 # sphinx_gallery_start_ignore
 assert good == [1, 2]
+_pairs = [(_image, 3), (_image, None)]
+assert all(pair is not None for pair in _pairs)  # the test of whole samples
+assert "found <class 'NoneType'>" in says(lambda: default_collate(_pairs[1:]))
+_labeled = [pair for pair in _pairs if pair[1] is not None]
+assert default_collate(_labeled)[1].tolist() == [3]
+_test = [(image, -1 if label is None else label) for image, label in _pairs]
+assert default_collate(_test)[1].tolist() == [3, -1]
+from PIL import Image
+
+_masks = Image.new("L", (2, 2), 255), Image.new("RGB", (2, 2), (255, 255, 255))
+_gray, _color = (torch.from_numpy(np.array(mask)) for mask in _masks)
+assert "equal size, but got [2, 2] at entry 0 and [2, 2, 3] at entry 1" in says(
+    lambda: torch.stack([_gray, _color])
+)
+_gray, _color = (torch.from_numpy(np.array(m.convert("L"))) for m in _masks)
+assert torch.equal(_gray, _color) and (_gray == 255).all()
+_classes = Image.new("P", (1, 1), 1)  # a mask with a palette must stay
+_classes.putpalette([0, 0, 0, 128, 0, 0])
+assert np.array(_classes) == 1 and np.array(_classes.convert("L")) != 1
 assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]]
 # sphinx_gallery_end_ignore
 

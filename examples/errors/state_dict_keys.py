@@ -76,7 +76,7 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# Before the first word is taken off, and after it:
+# How many names fit:
 
 import matplotlib.pyplot as plt
 
@@ -156,6 +156,53 @@ class _Creates(nn.Module):
         return self.head(x)
 
 
+class _Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.lm_head = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+        self.lm_head.weight = self.embed.weight
+
+
+_tied, _file = _Tied(), _Tied().state_dict()
+del _file["lm_head.weight"]  # as in a file of safetensors
+_message = ""
+try:
+    _tied.load_state_dict(_file)
+except RuntimeError as error:
+    _message = str(error)
+assert 'Missing key(s) in state_dict: "lm_head.weight".' in _message
+for _assign in (False, True):  # with assign=True, the load takes them apart
+    _tied = _Tied()
+    _result = _tied.load_state_dict(_file, strict=False, assign=_assign)
+    assert _result.missing_keys == ["lm_head.weight"] and not _result.unexpected_keys
+    assert torch.equal(_tied.embed.weight, _file["embed.weight"])
+    assert (_tied.lm_head.weight is _tied.embed.weight) != _assign
+    _tied.lm_head.weight = _tied.embed.weight
+    assert torch.equal(_tied.state_dict()["lm_head.weight"], _file["embed.weight"])
+
+
+class _Lora(nn.Module):
+    def __init__(self, rank, alpha):
+        super().__init__()
+        self.lora_A, self.lora_B = nn.Linear(3, rank), nn.Linear(rank, 3)
+        self.scale = alpha / rank
+
+    def forward(self, x):
+        return x + self.scale * self.lora_B(self.lora_A(x))
+
+
+_one, _two = _Lora(4, 8), _Lora(4, 16)
+_two.load_state_dict(_one.state_dict())  # the file says nothing about alpha
+assert not torch.allclose(_one(torch.ones(3)), _two(torch.ones(3)))
+_profiled = nn.Sequential(nn.Linear(3, 4))
+for _module in _profiled.modules():
+    for _name in ("total_ops", "total_params"):
+        _module.register_buffer(_name, torch.zeros(1))
+_file = _profiled.state_dict()
+assert len(_file) == 6
+for _name in [n for n in _file if n.rpartition(".")[2].startswith("total_")]:
+    del _file[_name]
+nn.Sequential(nn.Linear(3, 4)).load_state_dict(_file)
 _created = _Creates(False)
 _created(torch.ones(1, 3))
 _message = ""
@@ -182,6 +229,19 @@ for _change in (
     _new.load_state_dict(_old.state_dict())
     _x = torch.rand(2, 3)
     assert torch.allclose(_new.body.eval()(_x), _old.body.eval()(_x))
+    _plain, _early, _late = Net(), Net(), Net()
+    _change(_early.body)
+    _message = ""
+    try:
+        _early.load_state_dict(_plain.state_dict())
+    except RuntimeError as error:
+        _message = str(error)
+    assert "Missing key(s)" in _message and "body." in _message
+    _late.load_state_dict(_plain.state_dict())
+    for _both in (_late, _plain):
+        torch.manual_seed(0)
+        _change(_both.body)
+    assert torch.allclose(_late.body.eval()(_x), _plain.body.eval()(_x))
 assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _changed)
 # sphinx_gallery_end_ignore
 
@@ -191,17 +251,17 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # - **epoch, optimizer, state_dict**: the file holds more than the weights. Load ``saved["state_dict"]``. In a file of
 #   Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
 # - **weight_orig, weight_mask, parametrizations**: call the same function, such as ``spectral_norm``, on the new model before
-#   you load.
+#   you load. If they are missing in the file, load first, then call it.
+# - **lm_head.weight** is missing in a file of safetensors: it is the embedding's. Load with ``strict=False``, then tie the two.
 # - **A layer that forward creates**: create it in ``__init__``, under the same name.
-# - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``.
+# - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``, and each ``total_ops`` and
+#   ``total_params``, of a profiler, too.
 # - **A renamed layer**: ``saved["head.weight"] = saved.pop("fc.weight")``.
 #
-# If no name fits even then, the file is probably of another model.
-#
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
-# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file. The shape ``[0]``
-# is of DeepSpeed ZeRO-3: its script ``zero_to_fp32.py`` puts the weights together. If you want a new last layer, leave that
-# layer out. Here the file is of a model with 2 classes, and the new one has 10:
+# ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file, for LoRA
+# with ``r`` and ``lora_alpha`` of ``adapter_config.json``. The shape ``[0]`` is of DeepSpeed ZeRO-3: its script
+# ``zero_to_fp32.py`` puts the weights together. Here the file has 2 classes, the model 10:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -228,7 +288,7 @@ assert torch.equal(  # what fits was loaded before it raised
 # sphinx_gallery_end_ignore
 
 # %%
-# ``strict=False`` does not help against a wrong shape: it raises the same error. Leave out the last layer, which you train
+# ``strict=False`` raises the same error. Leave out the last layer, which you train
 # again, and assert which names are missing:
 
 body = {name: t for name, t in saved.items() if not name.startswith("head.")}
@@ -240,8 +300,8 @@ assert not result.unexpected_keys
 # %%
 # What not to do
 # --------------
-# **Do not load with strict=False and go on.** With the names of ``DataParallel`` nothing is loaded and nothing is raised. Only
-# the value that ``load_state_dict`` returns shows it:
+# **Do not load with strict=False and go on.** Only the value that ``load_state_dict`` returns shows that nothing was
+# loaded:
 
 net = Net()
 before = net.body.weight.clone()
