@@ -11,10 +11,10 @@ ctx: save_for_backward, mark_dirty, needs_input_grad
 
 .. in-short::
 
-   In your own ``autograd.Function``, ``ctx``, a ``FunctionCtx``, carries things to ``backward``. Give each tensor that it needs to
-   ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes of ``ctx``. If ``forward`` writes to an input,
-   call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these calls often runs, but with a wrong gradient or
-   with growing memory.
+   In your own ``autograd.Function``, ``ctx``, a ``FunctionCtx``, carries things to ``backward``. Give each tensor that it
+   needs to ``ctx.save_for_backward(...)``. Numbers, shapes and strings may be attributes of ``ctx``. If ``forward`` writes to
+   an input, call ``ctx.mark_dirty(x)`` and return ``x``. Code that forgets one of these calls often runs, but with a wrong
+   gradient or with growing memory.
 """
 
 # %%
