@@ -35,7 +35,6 @@ from .rules import write_javascript
 _HERE = Path(__file__).parent
 _TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
 _NAMED = 8  # names in one sentence
-_REENTRANT = "CheckpointFunctionBackward"
 
 
 def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: int | None = 1) -> Figure:
@@ -52,27 +51,33 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
     if frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(mine) == 3:
         mine.clear()  # before Python 3.13 a function keeps this copy, and all tensors in it, until it returns
     namespace = {name: it for name, it in variables.items() if name.isidentifier() and name not in ("In", "Out")}
-    namespace |= _find_held(namespace)
     if not roots:
         raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
     named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
-    graph = read_graph(named, namespace, own=True)
-    notes = [*_note_limits(graph), *_note_missing(graph, namespace)]
+    modules = _find_modules(namespace)
+    own = {
+        id(one) for module in modules.values() for one in module.parameters()
+    }  # a loop over them leaves the name p
+    others = {name: it for name, it in namespace.items() if id(it) not in own}
+    graph = read_graph(named, modules | others, own=True)
+    notes = [*_note_limits(graph), *_note_missing(graph, modules)]
     if saved:
         notes.append(_sum_saved(graph))
     name = ", ".join(one for one in named if not one.startswith("_"))
-    modules = [name for name, it in namespace.items() if isinstance(it, torch.nn.Module)]
-    return Figure(_choose_facts(graph, values, saved), name, notes, depth, saved, modules)
+    return Figure(_choose_facts(graph, values, saved), name, notes, depth, saved, [*modules])
 
 
-def _find_held(namespace: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
-    """The modules that the caller's objects, lists and dicts hold: ``self.model``, ``nets['g']``."""
+def _find_modules(namespace: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
+    """The caller's modules, and those that its objects, lists and dicts hold: ``self.model``, ``nets['g']``."""
     whole = dict(namespace)
     for name, it in namespace.items():
-        if not isinstance(it, (type, ModuleType, torch.nn.Module)):
+        if not isinstance(it, (ModuleType, torch.nn.Module)):
             whole |= {f"{name}.{key}": one for key, one in getattr(it, "__dict__", {}).items()}
     items = (item for name, it in whole.items() if not name.startswith("_") for item in list_items(name, it))
-    return {name: it for name, it in items if isinstance(it, torch.nn.Module) and name not in namespace}
+    found = [(name, it) for name, it in items if isinstance(it, torch.nn.Module)]
+    return dict(
+        sorted(found, key=lambda pair: pair[0] not in namespace)
+    )  # a model before the list that it is made of
 
 
 def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
@@ -113,25 +118,21 @@ def _note_limits(graph: Graph) -> Iterator[str]:
     """What cannot be seen in ``graph``, and what to do about it."""
     if any(card.operation == "CompiledFunctionBackward" for card in graph.cards):
         yield "torch.compile made one node of many operations. To see them, draw the model as it was before."
-    if any(card.operation == _REENTRANT for card in graph.cards):
-        yield "checkpoint(use_reentrant=True) made one node of its part. The gradients of parameters in it come without a path."
     if any(card.saved == ("freed",) for card in graph.cards):
         yield "backward() has freed what the nodes saved: draw before backward() to see it, and all local derivatives."
 
 
-def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
+def _note_missing(graph: Graph, modules: Mapping[str, torch.nn.Module]) -> Iterator[str]:
     """Parameters that get no gradient because the graph does not lead to them, though it leads to others of their module."""
-    if graph.left_out or any(card.operation == _REENTRANT for card in graph.cards):
-        return
+    if graph.left_out or any(card.operation == "CheckpointFunctionBackward" for card in graph.cards):
+        return  # with use_reentrant=True the parameters inside get their gradients in another backward pass
     known = {memory for card in graph.cards if card.kind == "leaf" for memory in card.kept}
     missing: dict[int, str] = {}
-    for name, module in namespace.items():
-        if isinstance(module, torch.nn.Module) and not name.startswith("_"):
-            learns = [(path, one) for path, one in module.named_parameters(name) if one.requires_grad]
-            memory = [(path, id(one), {*measure_memory(one)}) for path, one in learns]
-            own = [(path, key, kept) for path, key, kept in memory if any(size for _, size in kept)]
-            absent = {key: path for path, key, kept in own if not known & kept}
-            missing = (absent if len(absent) < len(own) else {}) | missing
+    for name, module in modules.items():
+        held = [(path, id(p), {*measure_memory(p)}) for path, p in module.named_parameters(name) if p.requires_grad]
+        own = [(path, key, kept) for path, key, kept in held if any(size for _, size in kept)]
+        absent = {key: path for path, key, kept in own if not known & kept}
+        missing = (absent if len(absent) < len(own) else {}) | missing
     if missing:
         names = ", ".join([*missing.values()][:_NAMED]) + (", …" if len(missing) > _NAMED else "")
         yield f"✗ Not in this graph, so this backward pass gives them no gradient: {names}."
@@ -144,8 +145,8 @@ def _sum_saved(graph: Graph) -> str:
     said = f"The nodes keep {whole} for backward; memory that several keep is counted once."
     if leaves:
         said += f" {format_bytes(sum(found[one] for one in leaves))} of it is the memory of leaves, which is there anyway."
-    is_packed = any("packed by a hook" in text for card in graph.cards for text in card.saved)
-    return said + (" What a hook packed is not counted." if is_packed else "")
+    is_hidden = any(card.operation == "CopySlices" or "packed by a hook" in str(card.saved) for card in graph.cards)
+    return said + (" What a hook packed, or CopySlices keeps, is not counted." if is_hidden else "")
 
 
 def _join_memory(cards: Iterator[Card]) -> dict[int, int]:

@@ -50,6 +50,10 @@ def test_models_in_attributes_and_containers_are_found() -> None:
         def draw_loss(self) -> Figure:
             return draw(self.nets[0](self.model(torch.ones(1, 3))).sum())
 
+    layers = [nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 1)]
+    net = nn.Sequential(*layers)
+    for parameter in net.parameters():
+        assert {"net.2.bias"} < {*labels(draw(net(torch.ones(1, 3)) + parameter).graph)}
     figure = Trainer().draw_loss()
     assert {"self.model.0", "self.model.5"} <= {*labels(figure.shown)} and "self" not in figure.modules
     assert {"self.model.0.0.weight", "self.nets[0].0.bias"} <= {*labels(figure.graph)}
@@ -82,7 +86,9 @@ def test_gradients_are_measured_and_tinted_and_bad_ones_are_marked() -> None:
 def test_a_tiny_gradient_is_not_zero_and_a_huge_one_is_finite(size: float) -> None:
     w = torch.ones(4, requires_grad=True)
     (w.exp() * size).sum().backward()
-    assert card(draw(w.exp().sum()).shown, "w").gradient_norm == pytest.approx(2 * 2.718281828 * size, rel=1e-5, abs=0)
+    assert card(draw(w.exp().sum()).shown, "w").gradient_norm == pytest.approx(
+        2 * 2.718281828 * size, rel=1e-5, abs=0
+    )
 
 
 def test_parameters_that_the_graph_does_not_lead_to_are_named() -> None:
@@ -95,13 +101,15 @@ def test_parameters_that_the_graph_does_not_lead_to_are_named() -> None:
 def test_parameters_in_a_reentrant_checkpoint_get_their_gradients() -> None:
     net = make_net()
     loss = torch.utils.checkpoint.checkpoint(net[2], net[0](torch.ones(2, 3)), use_reentrant=True).sum()
-    assert [note[:13] for note in draw(loss).notes] == ["checkpoint(us"]
+    assert not draw(loss).notes
 
 
 def test_what_is_expanded_keeps_little() -> None:
     x, w = torch.ones(1, requires_grad=True), torch.ones(100, 100, requires_grad=True)
     y = x.expand(100, 100) * w
     assert card(draw(y, saved=True).shown, "y").saved == ("other (100×100), 40 kB", "self (100×100), 4 B")
+    y[0].mul_(2)
+    assert draw(y, saved=True).notes[0].endswith("CopySlices keeps, is not counted.")
 
 
 def test_a_figure_keeps_no_tensor_and_calls_no_hook() -> None:
@@ -132,11 +140,11 @@ def test_values_can_be_left_out() -> None:
     assert not re.search(r"\d\.\d", str(draw(w, values=False)))
 
 
-@pytest.mark.parametrize("mode", [torch.inference_mode(), torch.autograd.set_detect_anomaly(True)])
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.autograd.set_detect_anomaly])
 def test_a_figure_can_be_drawn_in_any_mode(mode: Any) -> None:
     lazy, x = nn.LazyLinear(2), torch.tensor(0.0, requires_grad=True)
     y = (x * x).sqrt() * 0  # its gradient is NaN
-    with mode:
+    with mode(True):
         assert labels(draw(y).graph)[0] == "x" and lazy
 
 
