@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -107,8 +108,7 @@ def _guess_cause(root: torch.Tensor) -> str:
         return f"Its dtype is {root.dtype}: only floating-point and complex tensors have gradients."
     if not torch.is_grad_enabled():
         return "Recording is off at this point: torch.no_grad() or torch.set_grad_enabled(False)."
-    causes = "it was computed under torch.no_grad(), it went through .detach(), .item(), .data or NumPy"
-    return f"Likely causes: {causes}, or none of its inputs requires grad (frozen parameters)."
+    return "Likely causes: torch.no_grad(), .detach(), .item(), .data, NumPy, or no input requires grad (frozen parameters)."
 
 
 # -- What a figure says below its drawing ---------------------------------------------------------
@@ -117,7 +117,7 @@ def _guess_cause(root: torch.Tensor) -> str:
 def _note_limits(graph: Graph) -> Iterator[str]:
     """What cannot be seen in ``graph``, and what to do about it."""
     if any(card.operation == "CompiledFunctionBackward" for card in graph.cards):
-        yield "torch.compile made one node of many operations. To see them, draw the model as it was before."
+        yield "Each CompiledFunctionBackward stands for many operations. To see them, draw the model before torch.compile."
     if any(card.saved == ("freed",) for card in graph.cards):
         yield "backward() has freed what the nodes saved: draw before backward() to see it, and all local derivatives."
 
@@ -188,11 +188,11 @@ def _sum_facts(cards: list[Card], saved: bool) -> dict[str, Any]:
     """What the card of a folded module says of the gradients of its parameters, and of what its nodes keep."""
     leaves = [card for card in cards if card.kind == "leaf"]
     norms = [leaf.gradient_norm for leaf in leaves if leaf.gradient_norm is not None]
-    faults = [leaf.alarm for leaf in leaves if leaf.alarm]
+    faults = Counter(leaf.alarm for leaf in leaves if leaf.alarm)
     kept = _join_memory(card for card in cards if card.kind == "function")
     facts: dict[str, Any] = {"gradient_norm": math.hypot(*norms)} if norms else {}
-    if faults:
-        facts["alarm"] = f"{faults[0]} in {len(faults)} of {len(leaves)}"
+    said = ", ".join(f"{fault} in {count}" for fault, count in faults.items())
+    facts |= {"alarm": f"{said} of {len(leaves)}"} if said else {}
     return facts | ({"saved": (format_bytes(sum(kept.values())),)} if saved and kept else {})
 
 

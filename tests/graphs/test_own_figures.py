@@ -169,6 +169,8 @@ def test_modules_fold_and_say_what_is_wrong_inside() -> None:
     figure = draw(loss)
     assert len(figure.shown.cards) < 12 < len(draw(loss, depth=None).shown.cards)
     assert card(figure.shown, "model.1").alarm == "None in 1 of 6"
+    model[1][2].bias.grad.zero_()
+    assert card(draw(loss).shown, "model.1").alarm == "all zero in 1, None in 1 of 6"
     assert read_page(figure).count("Inside of <code>") == 6
 
 
@@ -204,7 +206,7 @@ def test_bad_input_gets_a_clear_sentence(message: str) -> None:
 
 def test_a_compiled_model_is_said_to_be_one() -> None:
     loss = torch.compile(make_net(), backend="aot_eager")(torch.ones(1, 3)).sum()
-    assert "torch.compile made one node" in draw(loss).notes[0]
+    assert "stands for many operations" in draw(loss).notes[0]
 
 
 # -- The figure -------------------------------------------------------------------------------------------
