@@ -37,6 +37,8 @@ def test_names_are_those_of_the_caller_wherever_it_stands() -> None:
     assert {"net.0.weight", "net.2.bias", "hidden", "loss"} <= {*labels(draw(loss).graph)}
     assert draw(loss).title == "Backward graph of loss"
     assert draw(loss * 2).title == "Backward graph"
+    by_tensor = {hidden: hidden * 2}  # a tensor, printed, is no name
+    assert labels(draw(by_tensor[hidden]).graph)[-1] == "MulBackward0"
 
 
 def test_models_in_attributes_and_containers_are_found() -> None:
