@@ -106,11 +106,11 @@ def format_number(number: float | complex) -> str:
 
 def format_bytes(count: int) -> str:
     """
-    >>> format_bytes(48), format_bytes(1500), format_bytes(2_100_000_000)
-    ('48 B', '1.5 kB', '2.1 GB')
+    >>> format_bytes(48), format_bytes(1500), format_bytes(999_600), format_bytes(2_100_000_000)
+    ('48 B', '1.5 kB', '1000 kB', '2.1 GB')
     """
     power = min(len(str(count)) - 1, 12) // 3
-    return f"{count} B" if not power else f"{count / 1000**power:.3g} {' kMGT'[power]}B"
+    return f"{count} B" if not power else f"{float(f'{count / 1000**power:.3g}'):g} {' kMGT'[power]}B"
 
 
 def format_row(numbers: Sequence[float]) -> str:

@@ -325,10 +325,8 @@ def _spread_cards(centers: Sequence[float], sizes: Sequence[float], room: float)
     cards = list(zip(centers, sizes, strict=True))
     first = max(size for center, size in cards if center == least) / 2 + _BORDER
     last = room - max(size for center, size in cards if center == most) / 2 - _BORDER
-    spread = (first + (center - least) / (most - least) * (last - first) for center in centers)
-    return [
-        min(max(one, size / 2 + _BORDER), room - size / 2 - _BORDER) for one, size in zip(spread, sizes, strict=True)
-    ]
+    spread = ((first + (center - least) / (most - least) * (last - first), size) for center, size in cards)
+    return [min(max(one, size / 2 + _BORDER), room - size / 2 - _BORDER) for one, size in spread]
 
 
 def _is_crowded(boxes: Mapping[int, _Place], edges: Sequence[Edge]) -> bool:

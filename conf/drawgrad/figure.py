@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from string import Template
+from types import ModuleType
 from typing import Any
 
 import pygraphviz
@@ -27,7 +30,7 @@ from .modules import find_modules, fold_modules, open_module
 from .nodes import measure_memory
 from .play import describe_play
 from .player import write_player
-from .read import GraphError, read_graph
+from .read import GraphError, list_items, read_graph
 from .rules import write_javascript
 
 _HERE = Path(__file__).parent
@@ -44,17 +47,38 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
     :raises GraphError: if there is nothing to draw, and the message says why: no tensor, a leaf, a tensor without a graph.
     """
     frame = sys._getframe(1)
-    variables = frame.f_locals | frame.f_globals | frame.f_locals  # the order in which a name is looked up
+    mine = frame.f_locals
+    variables = mine | frame.f_globals | mine  # the order in which a name is looked up
+    if frame.f_code.co_flags & CO_OPTIMIZED and sys.getrefcount(mine) == 3:
+        mine.clear()  # before Python 3.13 a function keeps this copy, and all tensors in it, until it returns
     namespace = {name: it for name, it in variables.items() if name.isidentifier() and name not in ("In", "Out")}
     if not roots:
         raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
     named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
-    graph = read_graph(named, namespace, own=True)
-    notes = [*_note_limits(graph), *([] if graph.left_out else _note_missing(graph, namespace))]
+    modules = _find_modules(namespace)
+    own = {
+        id(one) for module in modules.values() for one in module.parameters()
+    }  # a loop over them leaves the name p
+    others = {name: it for name, it in namespace.items() if id(it) not in own}
+    graph = read_graph(named, modules | others, own=True)
+    notes = [*_note_limits(graph), *_note_missing(graph, modules)]
     if saved:
         notes.append(_sum_saved(graph))
     name = ", ".join(one for one in named if not one.startswith("_"))
-    return Figure(_choose_facts(graph, values, saved), name, notes, depth, saved)
+    return Figure(_choose_facts(graph, values, saved), name, notes, depth, saved, [*modules])
+
+
+def _find_modules(namespace: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
+    """The caller's modules, and those that its objects, lists and dicts hold: ``self.model``, ``nets['g']``."""
+    whole = dict(namespace)
+    for name, it in namespace.items():
+        if not isinstance(it, (ModuleType, torch.nn.Module)):
+            whole |= {f"{name}.{key}": one for key, one in getattr(it, "__dict__", {}).items()}
+    items = (item for name, it in whole.items() if not name.startswith("_") for item in list_items(name, it))
+    found = [(name, it) for name, it in items if isinstance(it, torch.nn.Module)]
+    return dict(
+        sorted(found, key=lambda pair: pair[0] not in namespace)
+    )  # a model before the list that it is made of
 
 
 def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
@@ -71,29 +95,20 @@ def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
         advice = "a tensor in it" if isinstance(root, (dict, list, tuple)) else "a result, such as the loss"
         raise GraphError(f"{said} is a {type(root).__name__}, not a tensor. Draw {advice}.")
     if not root.requires_grad:
-        raise GraphError(
-            f"{said} does not require grad, so autograd recorded no graph. {_guess_cause(root, namespace)}"
-        )
+        raise GraphError(f"{said} does not require grad, so autograd recorded no graph. {_guess_cause(root)}")
     if root.is_leaf:
-        raise GraphError(
-            f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result, as the loss."
-        )
+        raise GraphError(f"{said} is a leaf: no operation computed it, so it has no graph. Draw a result.")
     return name
 
 
-def _guess_cause(root: torch.Tensor, namespace: Mapping[str, Any]) -> str:
-    modules = {name: [*it.parameters()] for name, it in namespace.items() if isinstance(it, torch.nn.Module)}
-    frozen = [name for name, found in modules.items() if found and not any(one.requires_grad for one in found)]
+def _guess_cause(root: torch.Tensor) -> str:
     if root.is_inference():
         return "It was computed in torch.inference_mode()."
     if not (root.is_floating_point() or root.is_complex()):
         return f"Its dtype is {root.dtype}: only floating-point and complex tensors have gradients."
     if not torch.is_grad_enabled():
         return "Recording is off at this point: torch.no_grad() or torch.set_grad_enabled(False)."
-    if frozen:
-        return f"A likely cause: all parameters of {frozen[0]} are frozen (requires_grad is False)."
-    causes = "it was computed under torch.no_grad(), it went through .detach(), .item(), .data or NumPy"
-    return f"Likely causes: {causes}, or none of its inputs requires grad."
+    return "Likely causes: torch.no_grad(), .detach(), .item(), .data, NumPy, or no input requires grad (frozen parameters)."
 
 
 # -- What a figure says below its drawing ---------------------------------------------------------
@@ -102,22 +117,22 @@ def _guess_cause(root: torch.Tensor, namespace: Mapping[str, Any]) -> str:
 def _note_limits(graph: Graph) -> Iterator[str]:
     """What cannot be seen in ``graph``, and what to do about it."""
     if any(card.operation == "CompiledFunctionBackward" for card in graph.cards):
-        yield "torch.compile made one node of many operations. To see them, draw the model as it was before."
+        yield "Each CompiledFunctionBackward stands for many operations. To see them, draw the model before torch.compile."
     if any(card.saved == ("freed",) for card in graph.cards):
         yield "backward() has freed what the nodes saved: draw before backward() to see it, and all local derivatives."
 
 
-def _note_missing(graph: Graph, namespace: Mapping[str, Any]) -> Iterator[str]:
+def _note_missing(graph: Graph, modules: Mapping[str, torch.nn.Module]) -> Iterator[str]:
     """Parameters that get no gradient because the graph does not lead to them, though it leads to others of their module."""
+    if graph.left_out or any(card.operation == "CheckpointFunctionBackward" for card in graph.cards):
+        return  # with use_reentrant=True the parameters inside get their gradients in another backward pass
     known = {memory for card in graph.cards if card.kind == "leaf" for memory in card.kept}
     missing: dict[int, str] = {}
-    for name, module in namespace.items():
-        if isinstance(module, torch.nn.Module) and not name.startswith("_"):
-            parameters = {f"{name}.{path}": one for path, one in module.named_parameters()}
-            own = {path: one for path, one in parameters.items() if one.requires_grad and one.numel()}
-            absent = {path: one for path, one in own.items() if not known.intersection(measure_memory(one))}
-            if len(absent) < len(own):
-                missing = {id(one): path for path, one in absent.items()} | missing
+    for name, module in modules.items():
+        held = [(path, id(p), {*measure_memory(p)}) for path, p in module.named_parameters(name) if p.requires_grad]
+        own = [(path, key, kept) for path, key, kept in held if any(size for _, size in kept)]
+        absent = {key: path for path, key, kept in own if not known & kept}
+        missing = (absent if len(absent) < len(own) else {}) | missing
     if missing:
         names = ", ".join([*missing.values()][:_NAMED]) + (", …" if len(missing) > _NAMED else "")
         yield f"✗ Not in this graph, so this backward pass gives them no gradient: {names}."
@@ -130,8 +145,8 @@ def _sum_saved(graph: Graph) -> str:
     said = f"The nodes keep {whole} for backward; memory that several keep is counted once."
     if leaves:
         said += f" {format_bytes(sum(found[one] for one in leaves))} of it is the memory of leaves, which is there anyway."
-    is_packed = any("packed by a hook" in text for card in graph.cards for text in card.saved)
-    return said + (" What a hook packed is not counted." if is_packed else "")
+    is_hidden = any(card.operation == "CopySlices" or "packed by a hook" in str(card.saved) for card in graph.cards)
+    return said + (" What a hook packed, or CopySlices keeps, is not counted." if is_hidden else "")
 
 
 def _join_memory(cards: Iterator[Card]) -> dict[int, int]:
@@ -152,7 +167,9 @@ def _choose_facts(graph: Graph, values: bool, saved: bool) -> Graph:
     cards = [replace(card, **dropped) for card in graph.cards]
     # before this graph's backward pass nothing is wrong, also where leaves have gradients from another, as in a GAN
     kept = {text for card in graph.cards for text in card.saved}
-    is_called = ("freed" in kept or not kept) and any(card.gradient_shape is not None for card in cards)
+    norms = [card.gradient_norm for card in cards if card.kind == "leaf"]
+    is_done = "freed" in kept or not kept or (None not in norms and any(norms))
+    is_called = is_done and any(card.gradient_shape is not None for card in cards)
     return replace(graph, cards=tuple(replace(card, alarm=_find_fault(card, is_called)) for card in cards))
 
 
@@ -164,18 +181,18 @@ def _find_fault(card: Card, is_called: bool) -> str:
     if norm is None or 0 < norm < math.inf or 0 in card.gradient_shape:
         return ""
     faults = ("nan", "0", "inf") if is_number else ("has NaN", "all zero", "has inf")
-    return faults[0] if math.isnan(norm) else faults[1] if norm == 0 else faults[2]
+    return faults[0] if math.isnan(norm) else faults[2] if norm else faults[1] * is_called
 
 
 def _sum_facts(cards: list[Card], saved: bool) -> dict[str, Any]:
     """What the card of a folded module says of the gradients of its parameters, and of what its nodes keep."""
     leaves = [card for card in cards if card.kind == "leaf"]
     norms = [leaf.gradient_norm for leaf in leaves if leaf.gradient_norm is not None]
-    faults = [leaf.alarm for leaf in leaves if leaf.alarm]
+    faults = Counter(leaf.alarm for leaf in leaves if leaf.alarm)
     kept = _join_memory(card for card in cards if card.kind == "function")
     facts: dict[str, Any] = {"gradient_norm": math.hypot(*norms)} if norms else {}
-    if faults:
-        facts["alarm"] = f"{faults[0]} in {len(faults)} of {len(leaves)}"
+    said = ", ".join(f"{fault} in {count}" for fault, count in faults.items())
+    facts |= {"alarm": f"{said} of {len(leaves)}"} if said else {}
     return facts | ({"saved": (format_bytes(sum(kept.values())),)} if saved and kept else {})
 
 
@@ -200,7 +217,7 @@ class Scale:
         swatch = '<svg class="graph graph-scale" viewBox="0 0 26 16"><g class="g-card g-tint-{}"><rect {}/></g></svg>'
         place = 'x="1" y="1" width="24" height="14" rx="3"'
         swatches = "".join(swatch.format(tint, place) for tint in range(self.find_tint(self.least), 6))
-        return f"Norm of a leaf's gradient: {format_number(self.least)} {swatches} {format_number(self.most)}"
+        return f"Norm of the gradient: {format_number(self.least)} {swatches} {format_number(self.most)}"
 
 
 # -- The figure -----------------------------------------------------------------------------------
@@ -212,11 +229,13 @@ class Figure:
     ``graph`` is the whole graph as data, ``shown`` what the drawing shows of it, ``notes`` are sentences about it.
     """
 
-    def __init__(self, graph: Graph, name: str, notes: list[str], depth: int | None, saved: bool) -> None:
+    def __init__(
+        self, graph: Graph, name: str, notes: list[str], depth: int | None, saved: bool, modules: list[str]
+    ) -> None:
         self.graph, self.notes, self.saved = graph, notes, saved
         self.title = f"Backward graph of {name}" if name else "Backward graph"
         is_large = len(graph.cards) > READABLE and depth is not None and not graph.left_out
-        self.modules = find_modules(graph) if is_large else {}
+        self.modules = find_modules(graph, modules) if is_large else {}
         at = {card.key: card for card in graph.cards}
         self.facts = {path: _sum_facts([at[key] for key in keys], saved) for path, keys in self.modules.items()}
         self.scale, shown = Scale(graph), graph

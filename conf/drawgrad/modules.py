@@ -25,8 +25,10 @@ Modules = Mapping[str, frozenset[int]]
 _LOOKS_UP = ("Embedding", "Index", "Gather", "Take")
 
 
-def find_modules(graph: Graph) -> dict[str, frozenset[int]]:
+def find_modules(graph: Graph, roots: Iterable[str] = ()) -> dict[str, frozenset[int]]:
     """The boxes of ``graph``: the keys of the cards in each module, by its path. Boxes are disjoint, or one is in the other.
+
+    ``roots`` are names of whole models, such as ``self.model``; else it is the first part of a parameter's name.
 
     A module of a single node is none, though its weight be transposed first, nor is one that holds the same cards as the module
     around it.
@@ -41,7 +43,7 @@ def find_modules(graph: Graph) -> dict[str, frozenset[int]]:
     recorded = {key: number for number, key in numbered}
     if any(recorded.get(edge.tail, -1) >= recorded.get(edge.head, math.inf) for edge in graph.edges):
         return {}  # recorded by several threads, each with its own numbers
-    owners, taken = _find_owners(graph)
+    owners, taken = _find_owners(graph, roots)
     spans: dict[Path, list[int]] = {}
     for number, path, least in taken:
         for length in range(least, len(path) + 1):
@@ -96,7 +98,7 @@ def open_module(graph: Graph, modules: Modules, path: str) -> Graph:
 # -- Where a module begins and ends ---------------------------------------------------------------
 
 
-def _find_owners(graph: Graph) -> tuple[dict[int, Path], list[tuple[int, Path, int]]]:
+def _find_owners(graph: Graph, roots: Iterable[str]) -> tuple[dict[int, Path], list[tuple[int, Path, int]]]:
     """The innermost module that owns all that a card was computed from; and where parameters are taken.
 
     That is a list in recording order: the number of the function, the path of the parameter's module, and how long a part of
@@ -111,7 +113,7 @@ def _find_owners(graph: Graph) -> tuple[dict[int, Path], list[tuple[int, Path, i
         paths = [owners[tail] for tail in tails if tail in owners]
         own: Path = ()
         if card.kind == "leaf" and card.names:
-            own = _read_path(card.names[0])
+            own = _read_path(card.names[0], roots)
         elif len(paths) == len(tails) > 0 and not card.operation.startswith(_LOOKS_UP):
             own = _find_common(paths)
         if card.kind == "function" and card.shape == ():
@@ -124,14 +126,15 @@ def _find_owners(graph: Graph) -> tuple[dict[int, Path], list[tuple[int, Path, i
     return owners, sorted(taken)
 
 
-def _read_path(name: str) -> Path:
+def _read_path(name: str, roots: Iterable[str] = ()) -> Path:
     """The module's path in the name of a parameter; empty for another tensor.
 
     >>> _read_path("model.layers.0.weight"), _read_path("params['layers.0.weight']"), _read_path("x")
     (('model', 'layers', '0'), (), ())
     """
-    first, *others = name.split(".")
-    return (first, *others[:-1]) if others and first.isidentifier() else ()
+    root = next((one for one in roots if name.startswith(f"{one}.")), "")
+    first, *others = name.removeprefix(root).split(".")
+    return (root or first, *others[:-1]) if others and (root or first.isidentifier()) else ()
 
 
 def _has_other(path: Path, numbers: list[int], taken: list[tuple[int, Path, int]]) -> bool:
@@ -175,9 +178,8 @@ def _contract(graph: Graph, folded: Modules) -> Graph:
     edges = tuple(_join_cards(graph.edges, stands_for))
     leaving = _group_pairs((edge.tail, edge.head) for edge in edges)
     # a box has the place of its last function; leaves and constants go just before what they feed
-    place: dict[int, tuple[float, int]] = {
-        stands_for.get(key, key): (last, 0) for last, key in _number_functions(graph)
-    }
+    numbered = _number_functions(graph)
+    place: dict[int, tuple[float, int]] = {stands_for.get(key, key): (last, 0) for last, key in numbered}
     for card in reversed(graph.cards):
         heads = [place[head] for head in leaving.get(card.key, []) if head in place]
         number, rank = min(heads, default=(math.inf, 0))

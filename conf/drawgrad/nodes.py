@@ -128,7 +128,8 @@ def describe_saved(node: Any, *, in_bytes: bool = False) -> tuple[str, ...]:
             if _is_packed(saved):
                 texts.append(f"{name} (packed by a hook)")
             elif saved.data is not None:
-                size = f", {format_bytes(saved.data.numel() * saved.data.element_size())}" if in_bytes else ""
+                sizes = [saved.data.numel() * saved.data.element_size(), *dict(measure_memory(saved.data)).values()]
+                size = f", {format_bytes(min(sizes))}" if in_bytes else ""  # one that is expanded has less memory
                 texts.append(f"{name} ({'×'.join(map(str, saved.data.shape)) or 'scalar'}){size}")
             else:
                 # raises if it is freed; else nothing was saved here
@@ -140,9 +141,8 @@ def describe_saved(node: Any, *, in_bytes: bool = False) -> tuple[str, ...]:
 
 def measure_saved(node: Any) -> tuple[tuple[int, int], ...]:
     """The memory of what the node keeps, without what a hook packed."""
-    kept = [saved for _, saved in _list_saved(node) if saved is not None]
     try:
-        tensors = [saved.data for saved in kept if not _is_packed(saved)]
+        tensors = [saved.data for _, saved in _list_saved(node) if saved is not None and not _is_packed(saved)]
     except RuntimeError:  # it is freed
         return ()
     return tuple(found for tensor in tensors if tensor is not None for found in measure_memory(tensor))
@@ -153,7 +153,7 @@ def measure_memory(tensor: torch.Tensor) -> tuple[tuple[int, int], ...]:
     try:
         storage = tensor.untyped_storage()
         return ((storage._cdata, storage.nbytes()),)
-    except RuntimeError:
+    except (RuntimeError, ValueError):  # as of a parameter that is not initialized yet
         return ()
 
 
@@ -161,7 +161,8 @@ def measure_norm(gradient: torch.Tensor) -> float | None:
     """The norm of a gradient; None where there are no numbers to read."""
     try:
         numbers = gradient.detach().coalesce().values() if gradient.is_sparse else gradient.detach()
-        return float(torch.linalg.vector_norm(numbers, dtype=torch.promote_types(numbers.dtype, torch.float32)).abs())
+        wide = torch.float32 if numbers.is_mps else torch.float64  # in 32 bits squares are soon 0 or infinite
+        return float(torch.linalg.vector_norm(numbers, dtype=torch.promote_types(numbers.dtype, wide)).abs())
     except (RuntimeError, TypeError):  # on the device meta, or what a compiler traces
         return None
 
@@ -175,13 +176,11 @@ def read_derivatives(node: Any) -> dict[int, float]:
     try:
         with torch.no_grad():
             results = node(torch.ones((), dtype=meta.dtype, device=meta.device))
-    except RuntimeError:  # its saved tensors are freed
+        given = enumerate(results if isinstance(results, tuple) else (results,))
+        real = ((at, one) for at, one in given if isinstance(one, torch.Tensor) and not one.is_complex())
+        node.metadata[_DERIVATIVES] = derivatives = {at: float(one) for at, one in real if one.dim() == 0}
+    except RuntimeError:  # its saved tensors are freed, or have no numbers
         return {}
-    node.metadata[_DERIVATIVES] = derivatives = {
-        position: float(result)
-        for position, result in enumerate(results if isinstance(results, tuple) else (results,))
-        if isinstance(result, torch.Tensor) and result.dim() == 0 and not result.is_complex()
-    }
     return derivatives
 
 
@@ -266,9 +265,8 @@ def _find_operands(node: Any) -> Iterator[tuple[int, Operand]]:
 def read_operand(tensor: torch.Tensor) -> Operand | None:
     """The numbers of ``tensor``, if they are few and real, and are there at all."""
     is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    if not is_plain or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
-        return None
-    if tensor.is_meta or tensor.is_complex() or tensor.numel() > LARGEST:
+    has_few = not (tensor.is_meta or tensor.is_complex() or tensor.numel() > LARGEST)
+    if not is_plain or not has_few or torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return None
     tensor = tensor.detach()
     numbers = tuple(map(float, tensor.flatten().tolist()))

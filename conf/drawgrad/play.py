@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import re
+from cmath import isclose
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,11 +63,7 @@ def play_graph(graph: Graph) -> list[Step]:
     """
     played, arrived = _play_all(graph, with_numbers=True)
     pairs = [(arrived[card.key], card.gradient) for card in graph.cards if card.gradient is not None]
-    agrees = all(
-        not isinstance(gradient, complex) and math.isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6)
-        for found, gradient in pairs
-        if found is not None
-    )
+    agrees = all(found is None or isclose(found, gradient, rel_tol=1e-4, abs_tol=1e-6) for found, gradient in pairs)
     return played if agrees else _play_all(graph, with_numbers=False)[0]
 
 
@@ -204,9 +201,8 @@ def _describe_step(
     keys = [edge.tail for edge in edges] if step.kind == "send" else [first.key]
     there = {key: (at[key], *parts) for key, *parts in zip(keys, step.arrived, step.sources, strict=True)}
     totals = {key: write_total(*found) for key, found in there.items()}
-    said["arrived"] = {
-        str(key): total or (format_shape(at[key].shape) if at[key].shape else None) for key, total in totals.items()
-    }
+    shapes = {key: format_shape(at[key].shape) if at[key].shape else None for key in totals}
+    said["arrived"] = {str(key): total or shapes[key] for key, total in totals.items()}
     if step.kind == "send":
         moved = zip(edges, step.moved, strict=True)
         to = [[names[edge.tail], write_total(at[edge.tail], [one], [_name_edge(edge)])] for edge, one in moved]
@@ -267,13 +263,8 @@ def _place_numbers(graph: Graph, card: Card, sources: Sequence[str]) -> dict[str
 def _write_instruction(one: Instruction) -> list[Any]:
     """What ``graph_live.js`` computes: operation, size, inputs, places, numbers, without what is empty at the end."""
     places = list(one.places) if any(one.places) else []
-    whole = [
-        one.operation.removesuffix("Backward0"),
-        one.size,
-        list(one.inputs),
-        places,
-        list(map(_write_number, one.numbers)),
-    ]
+    numbers = list(map(_write_number, one.numbers))
+    whole = [one.operation.removesuffix("Backward0"), one.size, list(one.inputs), places, numbers]
     while len(whole) > 2 and not whole[-1]:
         whole.pop()
     return whole

@@ -43,11 +43,8 @@ def write_player(name: str, data: dict[str, Any]) -> str:
     whose = ""
     if "live" in data:
         said["live"] = _describe_changes(data, said)
-        back_to = "Back to PyTorch\N{RIGHT SINGLE QUOTATION MARK}s numbers"
-        whose = (
-            f'<p class="graph-whose"><span aria-live="polite">{_AS_COMPUTED}</span> '
-            f'<button type="button" hidden>{back_to}</button></p>'
-        )
+        button = '<button type="button" hidden>Back to PyTorch’s numbers</button>'
+        whose = f'<p class="graph-whose"><span aria-live="polite">{_AS_COMPUTED}</span> {button}</p>'
     return (
         f'<div class="graph-bar" role="group" aria-label="Step through the graph">{play}{back}'
         f'<input type="range" min="0" max="{last}" value="{last}" aria-label="Step">{on}'

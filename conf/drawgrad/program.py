@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -51,8 +52,12 @@ def make_program(order: Sequence[Any], keys: Any, cards: Any, edges: Sequence[Ed
     on_cpu = all(meta.device.type == "cpu" for node in order for meta in node._input_metadata)
     if not all(map(is_known, known)) or not on_cpu or types not in ({torch.float32}, {torch.float64}):
         return None
-    with torch.enable_grad(), torch.device("cpu"):  # a script may have set another default device
+    # a script may have set another default device, hooks, or that NaN is an error; inference mode and torch.func refuse
+    keep = torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: tensor)
+    quiet = torch.autograd.set_detect_anomaly  # it sets the mode when it is called
+    with suppress(RuntimeError), keep, torch.enable_grad(), torch.device("cpu"), quiet(False):
         return _Maker(types.pop(), keys, cards, edges, outputs).make_from(order, known)
+    return None
 
 
 class _Maker:

@@ -64,9 +64,8 @@ def read_graph(
         key, is_root = keys[node], node in starts
         if nodes.is_accumulate(node):
             tensor, names = node.variable, tuple(leaves.get(id(node.variable), {}))
-            facts = _describe_shape(tensor) | _read_numbers(tensor, own) | {"backward_at": backward[node]}
-            if own:
-                facts["kept"] = nodes.measure_memory(tensor)
+            known = {"backward_at": backward[node], "kept": nodes.measure_memory(tensor) if own else ()}
+            facts = _describe_shape(tensor) | _read_numbers(tensor, own) | known
             cards[key] = leaf = Card(key, "leaf", "", names, is_root, **facts)
             if accumulate:
                 facts = _describe_shape(tensor) | {"backward_at": backward[node]}
@@ -148,9 +147,8 @@ def _find_named(namespace: Mapping[str, Any]) -> tuple[dict[Any, dict[str, Any]]
             node = tensor.grad_fn
         except RuntimeError:  # a view of a function with several outputs, after its base was changed in place
             continue
-        names = (
-            leaves.setdefault(id(tensor), {}) if node is None else outputs.setdefault((node, tensor.output_nr), {})
-        )
+        of, key = (leaves, id(tensor)) if node is None else (outputs, (node, tensor.output_nr))
+        names = of.setdefault(key, {})
         if name.isidentifier() or not names:
             names[name] = tensor
     return outputs, leaves
@@ -160,14 +158,18 @@ def _find_tensors(namespace: Mapping[str, Any]) -> Iterator[tuple[str, torch.Ten
     for name, value in list(namespace.items()):
         if name.startswith("_"):
             continue
-        items: list[tuple[str, Any]] = [(name, value)]
-        if isinstance(value, torch.nn.Module):
-            items = [(f"{name}.{parameter}", tensor) for parameter, tensor in value.named_parameters()]
-        elif isinstance(value, (list, tuple)):
-            items = [(f"{name}[{index}]", item) for index, item in enumerate(value[:_MAX_ITEMS_OF_A_CONTAINER])]
-        elif isinstance(value, dict):
-            items = [(f"{name}[{key!r}]", item) for key, item in list(value.items())[:_MAX_ITEMS_OF_A_CONTAINER]]
+        items = value.named_parameters(name) if isinstance(value, torch.nn.Module) else list_items(name, value)
         yield from ((found, item) for found, item in items if isinstance(item, torch.Tensor))
+
+
+def list_items(name: str, value: Any) -> list[tuple[str, Any]]:
+    """``value``, or what is in a list, tuple or dict, by what the script would write for it."""
+    if isinstance(value, (list, tuple)):
+        return [(f"{name}[{index}]", item) for index, item in enumerate(value[:_MAX_ITEMS_OF_A_CONTAINER])]
+    if isinstance(value, dict):
+        items = list(value.items())[:_MAX_ITEMS_OF_A_CONTAINER]
+        return [(f"{name}[{key!r}]", item) for key, item in items if not isinstance(key, torch.Tensor)]
+    return [(name, value)]
 
 
 # -- Cards ----------------------------------------------------------------------------------------
@@ -177,9 +179,8 @@ def _make_function(key: int, node: Any, outputs: Mapping[Any, Mapping[str, Any]]
     metadata = node._input_metadata
     named = [item for number in range(len(metadata)) for item in outputs.get((node, number), {}).items()]
     names = tuple(name for name, _ in named)
-    facts = {"saved": nodes.describe_saved(node, in_bytes=own), "recorded_as": node._sequence_nr()}
-    if own:
-        facts["kept"] = nodes.measure_saved(node)
+    kept = nodes.measure_saved(node) if own else ()
+    facts = {"saved": nodes.describe_saved(node, in_bytes=own), "recorded_as": node._sequence_nr(), "kept": kept}
     if len(metadata) == 1:
         facts |= _describe_shape(metadata[0])
         if named:
@@ -204,7 +205,10 @@ def _read_numbers(tensor: torch.Tensor, own: bool) -> dict[str, Any]:
 
 
 def _read_scalar(tensor: torch.Tensor) -> float | complex | None:
-    return None if tensor.dim() or tensor.is_meta or tensor.is_sparse else tensor.detach().item()
+    try:
+        return None if tensor.dim() or tensor.is_sparse else tensor.detach().item()
+    except RuntimeError:  # it has no number: on the device meta, or what a compiler traces
+        return None
 
 
 def _read_vector(tensor: torch.Tensor) -> tuple[float, ...]:
