@@ -31,11 +31,14 @@ def ask(code: str) -> Any:
 
 
 def build(text: str) -> dict[str, Any]:
-    return ask(f"build({json.dumps(text)})")
+    """What the page makes of a text, in PyTorch's default dtype."""
+    is_float32 = torch.get_default_dtype() == torch.float32
+    return ask(f"build({json.dumps(text)}, {json.dumps(is_float32)})")
 
 
 @pytest.fixture(autouse=True)
 def in_float64() -> Any:
+    """Numbers agree to many digits."""
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
@@ -100,7 +103,9 @@ def check(text: str) -> dict[str, Any]:
     whole = f"{text}{live['nodes']}{(live_expected or live)['nodes']}"
     assert not live_expected or re.search("detach|where|1e30|Infinity|NaN", whole) or near(live, live_expected), text
     leaves = [[card.key, card.names[0], card.value] for card in graph.cards if card.kind == "leaf"]
-    assert near([[*leaf.values()] for leaf in built["leaves"]], leaves), text
+    assert near([[leaf["key"], leaf["name"], leaf["value"]] for leaf in built["leaves"]], leaves), text
+    again = build(built["program"])
+    assert again["program"] == built["program"] and near(again["graph"], built["graph"]), text  # it can be pasted
     return built
 
 
@@ -151,6 +156,36 @@ def test_each_function_is_what_pytorch_computes() -> None:
     for one in listed:
         for x, y in (("0.5", "2"), ("1", "1"), ("0", "0"), ("-2", "3"), ("inf", "nan")):
             check(f"x = {x}\ny = {y}\nw = y * x + {one['example']}")
+
+
+@pytest.mark.parametrize("text", TYPED["pasted"])
+def test_a_pasted_program_is_what_pytorch_makes_of_it(text: str) -> None:
+    built = check(text)
+    found: dict[str, Any] = {"print": lambda *shown: None, "tensor": torch.tensor}
+    exec(text, found)
+    cards = [card for card in built["graph"]["cards"] if card["kind"] == "leaf"]
+    for leaf, card in zip(built["leaves"], cards, strict=True):
+        tensor = found[leaf["name"]]
+        assert near([card["value"], card["gradient"]], [tensor.item(), tensor.grad.item()]), text
+        assert near(eval(text[leaf["from"] : leaf["to"]], {"torch": torch}), tensor.item()), text
+    others = {name for name, x in found.items() if isinstance(x, torch.Tensor) and x.is_leaf and x.grad is not None}
+    assert others == {leaf["name"] for leaf in built["leaves"]}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_numbers_are_rounded_as_float32(seed: int) -> None:
+    torch.set_default_dtype(torch.float32)
+    built = build(write_random(seed))
+    wanted = plain(execute(built["program"]))["cards"]
+    for card, other in zip(built["graph"]["cards"], wanted, strict=True):
+        for fact in {"value", "gradient"} & other.keys():
+            assert float(card[fact]) == pytest.approx(other[fact], rel=1e-4, abs=1e-5, nan_ok=True), built["program"]
+
+
+@pytest.mark.parametrize("form", TYPED["rounded"])
+def test_an_overflow_is_that_of_float32(form: str) -> None:
+    torch.set_default_dtype(torch.float32)
+    check(form)
 
 
 @pytest.mark.parametrize("seed", range(60))

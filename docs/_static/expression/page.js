@@ -216,11 +216,12 @@
   const follow = ({ target: { graph } }) => {
     if (graph?.computed === graph?.followed) return;
     const { values } = graph.followed = graph.computed;
-    for (const { name, value } of expressions.build(area.value).leaves ?? []) {
+    const leaves = expressions.build(area.value).leaves ?? [];
+    for (const { name, value, from, to } of leaves.sort((one, other) => other.from - one.from)) { // the last first: no place moves
       const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
-      const line = new RegExp(`^(\\s*${name}\\s*=\\s*)[^#\\n]*?(?=[^\\S\\n]*(#.*)?$)`, "m");
       if (Object.is(Math.fround(number), Math.fround(value))) continue;
-      area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
+      const [head, tail] = [area.value.slice(0, from), area.value.slice(to)], written = `${+number.toPrecision(7)}`;
+      area.value = head + written + (/tensor\(\s*$/.test(head) && /^-?\d+$/.test(written) ? ".0" : "") + tail; // torch.tensor(2) is no float
     }
     const { program, error } = expressions.build(area.value);
     if (!error) paint(program);
