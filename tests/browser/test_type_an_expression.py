@@ -16,6 +16,14 @@ from visiting import FIRST, Visit, open_page, too_wide
 
 PAGE, FILES = "guide/type-an-expression.html", ("dagre.min.js", "language.js", "page.js", "page.css")
 LINE = "x1 = 2\nx2 = 3\nw = log(x1 * x2) * sin(x2)"
+PASTED = """import torch
+
+x = torch.tensor(2.0, requires_grad=True)
+lr = 0.5
+y = lr * x**2
+y.backward()
+print(x.grad)
+"""
 
 
 @pytest.fixture
@@ -99,6 +107,35 @@ def test_a_dragged_number_is_written_back(tab: Page, lines: Locator) -> None:
     assert agrees_with_pytorch(tab)
     figure(tab).get_by_role("button", name="Back to").click()
     expect(lines).to_have_value(LINE)
+
+
+def test_a_pasted_program(tab: Page, lines: Locator) -> None:
+    lines.fill(PASTED)
+    expect(figure(tab).locator("svg.graph .g-leaf")).to_have_count(1)
+    expect(figure(tab).locator("svg.graph")).to_contain_text("grad 2")
+    assert agrees_with_pytorch(tab)
+    field = figure(tab).get_by_role("spinbutton", name="Value of x")
+    field.press("Shift+ArrowUp")
+    expect(lines).to_have_value(PASTED.replace("2.0", "3.0"))
+    for typed, written in (("-1.25", "-1.25"), ("inf", "torch.inf")):
+        field.press("Enter")
+        tab.keyboard.type(typed)
+        tab.keyboard.press("Enter")
+        expect(lines).to_have_value(PASTED.replace("2.0", written))
+        assert agrees_with_pytorch(tab)
+
+
+def test_the_steps_say_where_nan_comes_from(tab: Page, lines: Locator) -> None:
+    tab.get_by_role("button", name="where and NaN").click()
+    expect(figure(tab).locator("svg.graph")).to_contain_text("= 1 + (nan)")
+    back = figure(tab).get_by_role("button", name="One step back")
+    for _ in range(2):
+        back.click()
+    now = "Backward: SqrtBackward0 (root) sends nan to x. At x they add up: 1 + (nan) = nan."
+    expect(figure(tab).locator(".graph-now")).to_have_text(now)
+    lines.fill("x = 100\nlog(exp(x))")  # float32 ends before exp(100)
+    expect(tab.get_by_role("status").first).to_have_text("result = inf")
+    assert agrees_with_pytorch(tab)
 
 
 def test_by_keyboard(tab: Page, lines: Locator) -> None:

@@ -35,6 +35,7 @@
   // -- Tensors: each is computed when its operation is read, in Python’s order --------------------------------------
   // `inputs` are those of PyTorch’s node; `condition` is where’s; `from`: the leaves that it depends on.
   const give = (value, operation = "constant") => ({ operation, value, inputs: [], condition: [], numbers: [], from: [], names: [] });
+  const shorten = operation => operation.replace(/Backward0$/, "");
   const record = (made, operation, inputs, numbers = [], condition = []) => {
     const all = [...inputs, ...condition], given = all.map(one => ["constant", 1, [], [], [one.value]]);
     const nodes = { ...given, [all.length]: [shorten(operation), 1, [...all.keys()], [[0]], numbers] };
@@ -43,7 +44,6 @@
     const from = [...new Set(all.flatMap(one => one.from))], tensor = { ...give(Number(value), operation), inputs, condition, numbers, grad, from };
     return made[made.push({ ...tensor, number: made.length }) - 1];
   };
-  const shorten = operation => operation.replace(/Backward0$/, "");
 
   // -- Reading ----------------------------------------------------------------------------------------------------
   const TOKEN = new RegExp(String.raw`(?<space>\s+|#.*)|(?<wrong>//|[-+*/]=(?!=))|(?<number>(\d+\.?\d*|\.\d+)(e[+-]?\d+)?)|(?<name>[a-zα-ω][\wα-ω]*)`
@@ -94,11 +94,10 @@
       if (a.isNumber && b.isNumber) return Number.isFinite(value) ? giveNumber(value, text, place) : fail(`“${text}” is no finite number.`, place);
       const node = (name, ...rest) => record(made, name, ...rest), isCondition = !BINDS[sign.text];
       return { isCondition, ...make(place, text, isCondition ? node(sign.text, [x, y]) : {
-        "+": () => node("AddBackward0", a.isNumber ? [y, x] : [x, y]),
+        "+": () => node("AddBackward0", a.isNumber ? [y, x] : [x, y]), "**": () => power(a, b),
         "*": () => node("MulBackward0", a.isNumber ? [y, x] : [x, y]),
         "-": () => a.isNumber ? node("RsubBackward1", [y], [x.value]) : node("SubBackward0", [x, y]),
         "/": () => a.isNumber ? node("MulBackward0", [node("ReciprocalBackward0", [y]), x]) : node("DivBackward0", [x, y]),
-        "**": () => power(a, b),
       }[sign.text](), sign) };
     };
     const power = (a, b) => a.isNumber ? record(made, "PowBackward2", [b.of], [a.of.value])
@@ -123,7 +122,7 @@
       const open = is("(") ? take() : fail("After “tensor” its number comes in parentheses.", name), number = readSides(0);
       if (!number.isNumber) fail("A tensor is made of a number.", number);
       const option = is(",") ? [take(), take(), take(), take()].slice(1) : [], said = option.map(({ text }) => text).join("");
-      if (said && !/^requires_grad=(True|False)$/.test(said)) fail("Only requires_grad=True can follow the number.", option[0]);
+      if (said && !/^requires_grad=(True|False)$/.test(said) || is(",")) fail("Only requires_grad=True can follow the number.", is(",") ? now() : option[0]);
       const place = span(name, close(open)), isLeaf = said.endsWith("True");
       if (isLeaf && /^[-\d() *]+$/.test(number.text)) fail(`Only a float can require grad: write ${number.of.value}.0.`, number);
       return { ...asTensor(number), ...place, isLeaf, number };
@@ -142,34 +141,31 @@
     const call = (name, given, place) => {
       const [least, most] = COUNTS[name] ?? [1, 1], wanted = least === most ? least : `${least} or ${most}`;
       if (given.length < least || given.length > most) fail(`${name} takes ${wanted} argument${most > 1 ? "s" : ""}, not ${given.length}.`, place);
-      if (name === "pow") {
-        const [a, b] = [given[1].isNumber ? asTensor(given[0]) : given[0], given[1]].map(use);
-        return { of: power(a, b), texts: [a.text, b.text] };
-      }
       const condition = name === "where" ? given.splice(0, 1) : [], bounds = name === "clamp" ? given.splice(1) : [];
       if (condition.some(one => !one.isCondition)) fail("The first argument of where is a comparison, such as x > 0.", condition[0]);
       for (const one of bounds) if (!one.isNumber) fail("A bound of clamp is a number.", one);
-      const items = given.map(use).map(name === "where" ? asFloat : asTensor), [low, high = low && give(Infinity)] = bounds.map(one => one.of);
-      const node = { max: "Maximum", min: "Minimum" }[name] ?? name[0].toUpperCase() + name.slice(1);
-      const of = record(made, { detach: "take", clamp: "ClampBackward1" }[name] ?? `${node}Backward0`, items.map(one => one.of),
-        [low, high].filter(Boolean).map(({ value }) => float32 ? Math.fround(value) : value), condition.map(one => one.of));
+      const [low, high = give(Infinity)] = bounds.map(one => one.of), isKept = at => name === "pow" && (at || !given[1].isNumber);
+      const items = given.map(use).map((one, at) => name === "where" ? asFloat(one) : isKept(at) ? one : asTensor(one));
+      const node = { detach: "take", clamp: "ClampBackward1", max: "MaximumBackward0", min: "MinimumBackward0" }[name];
+      const numbers = low ? [low, high].map(({ value }) => float32 ? Math.fround(value) : value) : [], ofOne = ({ of }) => of;
+      const of = name === "pow" ? power(...items)
+        : record(made, node ?? `${name[0].toUpperCase()}${name.slice(1)}Backward0`, items.map(ofOne), numbers, condition.map(ofOne));
       return { of, texts: [...condition, ...items, ...bounds].map(one => one.text) };
     };
-    const item = readSides(0);
-    return tokens[at] ? failAt(now()) : item.isLeaf ? item : use(item);
+    return (item => tokens[at] ? failAt(now()) : item.isLeaf ? item : use(item))(readSides(0));
   };
   // Of a pasted program, what has no part in the graph. Its y.backward() is the last line, y.
-  const SKIPPED = /^\s*(import\s+\w|from\s+\S+\s+import\b|print\s*\(|\S+\.retain_grad\(\)|[^\s.=]+\.grad\s*(#|$))/;
-  const BACKWARD = /\.backward\((retain_graph\s*=\s*\w+)?\)\s*(#.*)?$/;
+  const SKIPPED = /^\s*(import\s+\w|torch\.manual_seed\(|from\s+\S+\s+import\b|print\s*\(|\S+\.retain_grad\(\)|[^\s.=]+\.grad\s*(#|$))/;
+  const BACKWARD = /\.backward\(\s*(retain_graph\s*=\s*\w+\s*)?\)\s*(#.*)?$/;
   const nameResult = (known, name = "result") => known.has(name) ? nameResult(known, `${name}_`) : name;
   const readProgram = text => {
+    let root, rootName;
     const known = new Map(), made = [], leaves = [], program = ["import torch", ""], all = { from: 0, to: text.length };
     const lines = [...text.matchAll(/.+/g)].filter(([line]) => !SKIPPED.test(line))
       .map(({ 0: line, index }) => readTokens(line.replace(BACKWARD, ""), index)).filter(line => line.length);
     const isPasted = lines.flat().some(token => token.text === "requires_grad"); // then a number is a number, as in Python
     const later = new Set(lines.filter(([, sign]) => sign?.text === "=").map(([name]) => name.text));
     if (!lines.length) fail("Write a line such as x = 2.", all);
-    let root, rootName;
     for (const line of lines) {
       const [first, sign] = line, isNamed = sign?.text === "=", name = first.text;
       if (isNamed && first.kind !== "name") fail("Only a name can get a value.", first);
@@ -182,11 +178,9 @@
       rootName = isNamed ? name : item.isName ? item.text : nameResult(known);
       root = isLeaf ? { ...item.of, operation: "leaf", grad: true, place: span(number, number) } : item.of;
       if (isLeaf) root.from = [leaves[leaves.push(root) - 1]];
-      if (known.has(rootName)) continue;
+      else if (known.has(rootName)) continue;
       program.push(`${rootName} = ${isLeaf ? `torch.tensor(${asFloat(number).text}, requires_grad=True)` : (isNumber ? item : asTensor(item)).text}`);
-      root.names.push(rootName);
-      root.isNumber = isNumber;
-      known.set(rootName, root);
+      known.set(rootName, Object.assign(root, { names: [...root.names, rootName], isNumber }));
     }
     if (!leaves.length) fail("Nothing requires a gradient: begin with a line such as x = 2.", all);
     if (!root.grad) fail("This depends on no leaf that a gradient can go back to.", span(lines.at(-1)[0], lines.at(-1).at(-1)));
@@ -250,9 +244,8 @@
 
   // -- What a figure says, as conf/drawgrad/play.py and player.py write it ------------------------------------------
   const LISTED = 6, ADDED = 5, TITLES = { leaf: "a leaf", constant: "needs no gradient", function: "" };
-  const listSome = parts => [...parts.slice(0, LISTED), ...parts.length > LISTED ? ["…"] : []].join(", ");
+  const write = x => filler({ values: { x: [x] } })("⟦vx⟧"), listSome = parts => parts.slice(0, LISTED).concat(parts[LISTED] ? "…" : []).join(", ");
   const isClose = (a, b) => a === b || Math.abs(a - b) < Infinity && Math.abs(a - b) <= Math.max(1e-4 * Math.abs(a), 1e-4 * Math.abs(b), 1e-6);
-  const write = x => filler({ values: { x: [x] } })("⟦vx⟧");
   const nameCards = cards => {
     const bare = cards.map(card => card.names.join(", ") || card.operation), count = (list, name) => list.filter(one => one === name).length;
     return new Map(bare.map((name, at) => [cards[at].key, count(bare, name) > 1 ? `${name} #${count(bare.slice(0, at + 1), name)}` : name]));
@@ -343,8 +336,7 @@
       for (const name of ["a", "b", "c", "d", "w"].slice(-3 - Math.floor(3 * draw()))) {
         const one = pick(names.slice(-3)), other = pick(names.filter(name => name !== one));
         const form = pick(["A * B", "A * B", "A + B", "A - B", "A**2", "relu(A)", "max(A, B)"]);
-        names.push(name);
-        lines.push(`${name} = ${form.replace("A", one).replace("B", other)}`);
+        lines.push(`${names[names.push(name) - 1]} = ${form.replace("A", one).replace("B", other)}`);
       }
       const text = lines.join("\n"), { graph, said } = build(text);
       if (!graph || graph.cards.length !== lines.length) continue;

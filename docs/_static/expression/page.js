@@ -9,7 +9,7 @@
   const writeSum = terms => fill({}, terms.map(term => [term]), `⟦u${[...terms.keys()]}⟧`);
   // 0.25, .25, 1/4 with either minus
   const read = text => {
-    const [over, under = 1] = text.replaceAll("−", "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
+    const [over, under = 1] = text.replace(/[−–]/g, "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
     return over / under;
   };
   // Whole numbers are exact. Of others a hundredth is forgiven: who answers 0.33 for 1/3 has understood.
@@ -39,21 +39,25 @@
     return { lines, line, width: Math.max(...widths) + 2 * PADDING, height: lines.length * line + 13 };
   };
 
-  // PyTorch keeps the gradient of a leaf, and the value of what has a name. A reader sees both on every card.
+  // PyTorch keeps the gradient of a leaf, and the value of what has a name. A reader sees both on every card, and NaN too.
   const complete = text => {
     const built = expressions.build(text);
     if (built.error) return built;
-    const { graph: { cards, edges }, said: { cards: notes, live } } = built, found = graphLive.compute(live, {});
+    const { graph: { cards, edges }, said: { steps, cards: notes, live } } = built, found = graphLive.compute(live, {});
+    const now = text => fill(found.values, found.moved, text);
+    for (const at in live.texts) steps[at].text = now(live.texts[at]);
+    for (const at in live.moved) steps[at].moved = live.moved[at].map(now);
+    for (const at in live.got) for (const key in live.got[at]) steps[at].got[key] = now(live.got[at][key]);
     const last = Object.fromEntries(cards.map(({ key, backward_at }) => [key, backward_at]));
-    for (const card of cards.filter(({ kind }) => kind === "function")) {
+    for (const card of cards.filter(({ kind }) => kind !== "constant")) {
       const { key } = card, [value] = found.values[key], [gradient] = found.gradients[key];
       const leaving = edges.filter(({ tail }) => tail === key).sort((one, other) => last[one.head] - last[other.head]);
       const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`];
       Object.assign(card, { value, gradient, terms: sources.length > 1 ? sources.map(one => found.moved[one][0]) : [] });
       const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", total = `⟦t${sources}⟧`;
       const said = [["value", `⟦v${key}⟧`], ["gradient", sum ? `${sum} = ${total}` : total]];
-      const about = notes[key].filter(([title]) => ["", "node"].includes(title)), sends = notes[key].filter(([title]) => /^sends/.test(title));
-      notes[key] = [...about, ...said.map(([title, text]) => [title, fill(found.values, found.moved, text)]), ...sends];
+      const sends = notes[key].filter(([title]) => /^sends/.test(title)), about = notes[key].filter(([title]) => !/^(sends|value|gradient)/.test(title));
+      notes[key] = [...about, ...said.map(([title, text]) => [title, now(text)]), ...sends];
       live.notes[key] = { [about.length]: said[0][1], [about.length + 1]: said[1][1] };
       if (sum) live.terms[key] = `= ${sum}`;
       for (const list of [live.values, live.gradients]) if (!list.includes(`${key}`)) list.push(`${key}`);
@@ -64,7 +68,7 @@
   // -- Layout -------------------------------------------------------------------------------------------------------
   const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(derivative)}`;
   // Data flows from left to right ("LR"), with numbers above their edges, or from top to bottom ("TB"), with numbers beside them. Where an
-  // edge bends, its number stands on the outer side. Leaves are in the order in which they were typed.
+  // edge bends, its number stands on the outer side. The first leaf is before the last.
   const layOut = ({ cards, edges }, boxes, rankdir) => {
     const across = rankdir === "LR", side = across ? "y" : "x";
     const arrange = sides => {
@@ -220,7 +224,8 @@
     for (const { name, value, from, to } of leaves.sort((one, other) => other.from - one.from)) { // the last first: no place moves
       const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
       if (Object.is(Math.fround(number), Math.fround(value))) continue;
-      const [head, tail] = [area.value.slice(0, from), area.value.slice(to)], written = `${+number.toPrecision(7)}`;
+      const [head, tail] = [area.value.slice(0, from), area.value.slice(to)];
+      const written = `${+number.toPrecision(7)}`.replace("NaN", "torch.nan").replace("Infinity", "torch.inf");
       area.value = head + written + (/tensor\(\s*$/.test(head) && /^-?\d+$/.test(written) ? ".0" : "") + tail; // torch.tensor(2) is no float
     }
     const { program, error } = expressions.build(area.value);
@@ -283,12 +288,13 @@
     const first = cards.filter(({ key }) => questions.includes(key)).sort((one, other) => one.backward_at - other.backward_at);
     exercise = { ...built, asked: first.map(card => {
       const label = document.createElement("label"), field = document.createElement("input"), mark = document.createElement("output");
+      mark.ariaLive = "off"; // the result is said
       Object.assign(field, { autocomplete: "off", size: 7, oninput: () => { mark.value = ""; field.removeAttribute("aria-invalid"); } });
       label.append(`${card.names[0]}.grad `, field, mark);
       return { key: card.key, name: card.names[0], label, field, mark, right: built.found.gradients[card.key][0] };
     }) };
     fields.replaceChildren(...exercise.asked.map(({ label }) => label));
-    result.textContent = `Fill in ${first.length} gradients, then check. A fraction such as 1/3 is fine.`;
+    result.textContent = `Fill in ${first.length} gradients, then check. Each is a whole number.`;
   };
   // What would have given the right number, along the edges by which gradients come back to a card.
   const explain = ({ key, name, field }) => {
