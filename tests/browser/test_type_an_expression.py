@@ -77,6 +77,11 @@ def test_an_error_is_said_and_marked(tab: Page, lines: Locator, looks: axe.Looks
     assert tab.locator("figure.graph-figure").first.evaluate("figure => figure.inert && figure.checkVisibility()")
     axe.inject(tab)
     assert not axe.color_faults(tab, looks) + axe.faults(tab)
+    lines.fill(f"{LINE}\n{'1 + ' * 60}q")
+    lines.press("Control+End")
+    expect(tab.locator(".typed-marks u")).to_have_text("q")
+    scrolled = "[...document.querySelectorAll('.typed-lines > *')].map(box => box.scrollLeft)"
+    assert len({round(left / 2) for left in tab.evaluate(scrolled)}) == 1 and all(tab.evaluate(scrolled))
     lines.fill(LINE)
     expect(tab.locator(".typed-marks u")).to_have_count(0)
 
@@ -148,6 +153,9 @@ def test_by_keyboard(tab: Page, lines: Locator) -> None:
             tab.keyboard.press("Tab")
     tab.keyboard.press("Shift+ArrowUp")
     expect(lines).to_have_value("x = 2\nx * x")
+    lines.fill("x = 1\nalso = x\nw = also * 2")
+    figure(tab).get_by_role("spinbutton", name="Value of x, also").press("ArrowUp")
+    expect(lines).to_have_value("x = 1.1\nalso = x\nw = also * 2")
 
 
 def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) -> None:

@@ -193,6 +193,7 @@
     const { message = "", from = 0, to = 0 } = error ?? {}, text = area.value, end = Math.max(to, from + 1);
     const wrong = Object.assign(document.createElement("u"), { textContent: text.slice(from, end).trimEnd() || " " });
     marks.replaceChildren(...(error ? [text.slice(0, from), wrong, text.slice(end)] : []));
+    marks.scrollLeft = area.scrollLeft;
     told.textContent = error ? `Line ${text.slice(0, from).split("\n").length}: ${message}` : "";
     area.ariaInvalid = `${Boolean(error)}`;
     figure.inert = Boolean(error);
@@ -222,7 +223,7 @@
     const { values } = graph.followed = graph.computed;
     const leaves = expressions.build(area.value).leaves ?? [];
     for (const { name, value, from, to } of leaves.sort((one, other) => other.from - one.from)) { // the last first: no place moves
-      const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
+      const [key] = Object.entries(graph.notes).find(([, [[, names]]]) => names.split(", ")[0] === name) ?? [], number = values[key]?.[0] ?? value;
       if (Object.is(Math.fround(number), Math.fround(value))) continue;
       const [head, tail] = [area.value.slice(0, from), area.value.slice(to)];
       const written = `${+number.toPrecision(7)}`.replace("NaN", "torch.nan").replace("Infinity", "torch.inf");
