@@ -170,7 +170,7 @@ def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) ->
     field.press("Enter")
     result, all_ = tab.locator(".exercise-result"), len(fields)
     expect(result).to_contain_text(re.compile(rf"^0 of {all_} right\. {questions[0]}\.grad: .*\b1 arrives at w"))
-    assert tab.locator("#exercise .g-edge.g-active").count()
+    assert tab.locator("#asked .g-edge.g-active").count()
     tab.evaluate("scrollTo(0, 0)")
     axe.inject(tab)
     assert not axe.color_faults(tab, looks) + axe.faults(tab)
@@ -180,7 +180,12 @@ def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) ->
     field.press("Enter")
     expect(result).to_have_text(f"All {all_} right.")
     tab.get_by_role("button", name="Show").press("Enter")
-    expect(tab.locator("#exercise .graph-play")).to_be_visible()
+    expect(tab.locator("#asked .graph-play")).to_be_visible()
+    expect(tab.locator("#asked .graph-link")).to_be_hidden()
+    assert (
+        tab.evaluate("new Set([...document.querySelectorAll('[id]')].map(box => box.id)).size")
+        == tab.locator("[id]").count()
+    )
 
 
 def test_on_a_phone(phone: BrowserContext, origin: str) -> None:
@@ -188,8 +193,11 @@ def test_on_a_phone(phone: BrowserContext, origin: str) -> None:
     tab.get_by_role("button", name="A neuron").tap()
     tab.get_by_role("button", name="Give me one").tap()
     tab.get_by_role("button", name="Show").tap()
-    expect(tab.locator("#typed svg.graph-upright, #exercise svg.graph-upright")).to_have_count(2)
+    tab.get_by_label("Your lines").fill(f"x = 2\n{'long' * 40} = x * x")
+    expect(tab.get_by_role("status").first).to_contain_text("long = 4")
+    expect(tab.locator("#typed svg.graph-upright, #asked svg.graph-upright")).to_have_count(2)
     assert not too_wide(tab)
+    assert tab.get_by_role("status").first.bounding_box()["width"] < 390
 
 
 def test_without_scripts(scriptless: BrowserContext, origin: str) -> None:

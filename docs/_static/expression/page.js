@@ -282,7 +282,7 @@
     const { cards, edges } = built.graph, bareCards = cards.map(card => ({ ...card, gradient: undefined, terms: [] }));
     for (const box of [part("text"), frame, part("form")]) box.hidden = false;
     part("text").textContent = text;
-    const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "exercise" });
+    const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "asked" });
     frame.querySelector(":scope > div").replaceWith(bare);
     bare.append(scroll);
     scroll.replaceChildren(draw({ cards: bareCards, edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
@@ -328,7 +328,7 @@
       : `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}`;
   };
   const reveal = () => {
-    show(frame, exercise, "exercise");
+    show(frame, exercise, "asked");
     for (const { mark, right } of exercise.asked) mark.value = `= ${write(right)}`;
     result.textContent = "Play the figure to see where each gradient comes from.";
   };
