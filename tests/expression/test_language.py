@@ -209,6 +209,11 @@ def test_an_error_says_what_and_where(marked: str) -> None:
     assert build(text) == {"error": {"message": TYPED["mistakes"][marked], **place}}
 
 
+def test_a_text_that_is_too_deep_is_an_error() -> None:
+    deep = f"x = 2\ny = {'(' * 20000}x{')' * 20000}"
+    assert build(deep) == {"error": {"message": "This is too long.", "from": 0, "to": len(deep)}}
+
+
 def test_the_program_is_what_a_learner_would_write() -> None:
     assert build(TYPED["learner"]["types"])["program"] == TYPED["learner"]["reads"]
 
