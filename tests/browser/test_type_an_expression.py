@@ -182,6 +182,12 @@ def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) ->
     tab.get_by_role("button", name="Show").press("Enter")
     expect(tab.locator("#asked .graph-play")).to_be_visible()
     expect(tab.locator("#asked .graph-link")).to_be_hidden()
+    padding = (
+        "id => getComputedStyle(document.querySelector(`#${id} .graph-play`)).padding"  # it looks as in all figures
+    )
+    assert tab.evaluate(padding, "asked") == tab.evaluate(
+        padding, tab.locator("figure.graph-figure > div").first.get_attribute("id")
+    )
     assert (
         tab.evaluate("new Set([...document.querySelectorAll('[id]')].map(box => box.id)).size")
         == tab.locator("[id]").count()
