@@ -255,7 +255,7 @@
   const describe = ({ graph: { cards, edges }, program, values }) => {
     const at = new Map(cards.map(card => [card.key, card])), root = cards.find(card => card.is_root), names = nameCards(cards);
     const enter = key => [...edges.keys()].filter(which => edges[which].head === key), nameEdge = ({ head, input }) => `${head}.${input}`;
-    const ofKind = (...kinds) => cards.filter(({ kind }) => kinds.includes(kind)), leaves = ofKind("leaf");
+    const ofKind = (...kinds) => cards.filter(({ kind }) => kinds.includes(kind)), leaves = ofKind("leaf"), taken = cards.flatMap(card => card.names);
     // By key, whence gradients arrive, in their order; and by source, what does.
     const arrived = Object.fromEntries(cards.map(({ key }) => [key, key === root.key ? [`r${key}`] : []])), moved = { [`r${root.key}`]: [1] };
     const total = key => arrived[key].reduce((sum, one) => sum + moved[one][0], 0), steps = [];
@@ -292,9 +292,9 @@
     const sumOf = ({ key, terms = [] }) => 1 < terms.length && terms.length < ADDED ? `⟦u${arrived[key]}⟧` : "";
     const listFacts = card => {
       const { key, kind, operation, names: [name, other] } = card, inputs = enter(key).map(which => edges[which]);
-      const letters = Object.fromEntries([...inputs.map(({ tail, input }) => ["ab"[input], at.get(tail).names[0]]), ["y", name]]);
+      const call = (letter, of) => at.get(of).names[0] ?? (taken.includes(letter) ? names.get(of) : letter); // no other tensor’s name
       const sends = inputs.filter(({ derivative }) => derivative !== undefined && !other).map(({ tail, input }) =>
-        [`sends to ${names.get(tail)}`, RULES[operation][input].replace(/\b[aby]\b(?!\()/g, letter => letters[letter] ?? letter)]);
+        [`sends to ${names.get(tail)}`, RULES[operation][input].replace(/\b[aby]\b(?!\()/g, one => call(one, inputs["ab".indexOf(one)]?.tail ?? key))]);
       const gradient = kind === "leaf" ? `${sumOf(card) && `${sumOf(card)} = `}⟦t${arrived[key]}⟧` : "";
       return [[TITLES[kind], names.get(key)], ["node", name ? operation : ""], ["value", name ? `⟦v${key}⟧` : ""], ["gradient", gradient], ...sends]
         .filter(([, text]) => text);
