@@ -16,6 +16,14 @@ from visiting import FIRST, Visit, open_page, too_wide
 
 PAGE, FILES = "guide/type-an-expression.html", ("dagre.min.js", "language.js", "page.js", "page.css")
 LINE = "x1 = 2\nx2 = 3\nw = log(x1 * x2) * sin(x2)"
+PASTED = """import torch
+
+x = torch.tensor(2.0, requires_grad=True)
+lr = 0.5
+y = lr * x**2
+y.backward()
+print(x.grad)
+"""
 
 
 @pytest.fixture
@@ -69,6 +77,11 @@ def test_an_error_is_said_and_marked(tab: Page, lines: Locator, looks: axe.Looks
     assert tab.locator("figure.graph-figure").first.evaluate("figure => figure.inert && figure.checkVisibility()")
     axe.inject(tab)
     assert not axe.color_faults(tab, looks) + axe.faults(tab)
+    lines.fill(f"{LINE}\n{'1 + ' * 60}q")
+    lines.press("Control+End")
+    expect(tab.locator(".typed-marks u")).to_have_text("q")
+    scrolled = "[...document.querySelectorAll('.typed-lines > *')].map(box => box.scrollLeft)"
+    assert len({round(left / 2) for left in tab.evaluate(scrolled)}) == 1 and all(tab.evaluate(scrolled))
     lines.fill(LINE)
     expect(tab.locator(".typed-marks u")).to_have_count(0)
 
@@ -101,6 +114,35 @@ def test_a_dragged_number_is_written_back(tab: Page, lines: Locator) -> None:
     expect(lines).to_have_value(LINE)
 
 
+def test_a_pasted_program(tab: Page, lines: Locator) -> None:
+    lines.fill(PASTED)
+    expect(figure(tab).locator("svg.graph .g-leaf")).to_have_count(1)
+    expect(figure(tab).locator("svg.graph")).to_contain_text("grad 2")
+    assert agrees_with_pytorch(tab)
+    field = figure(tab).get_by_role("spinbutton", name="Value of x")
+    field.press("Shift+ArrowUp")
+    expect(lines).to_have_value(PASTED.replace("2.0", "3.0"))
+    for typed, written in (("-1.25", "-1.25"), ("inf", "torch.inf")):
+        field.press("Enter")
+        tab.keyboard.type(typed)
+        tab.keyboard.press("Enter")
+        expect(lines).to_have_value(PASTED.replace("2.0", written))
+        assert agrees_with_pytorch(tab)
+
+
+def test_the_steps_say_where_nan_comes_from(tab: Page, lines: Locator) -> None:
+    tab.get_by_role("button", name="where and NaN").click()
+    expect(figure(tab).locator("svg.graph")).to_contain_text("= 1 + (nan)")
+    back = figure(tab).get_by_role("button", name="One step back")
+    for _ in range(2):
+        back.click()
+    now = "Backward: SqrtBackward0 (root) sends nan to x. At x they add up: 1 + (nan) = nan."
+    expect(figure(tab).locator(".graph-now")).to_have_text(now)
+    lines.fill("x = 100\nlog(exp(x))")  # float32 ends before exp(100)
+    expect(tab.get_by_role("status").first).to_have_text("result = inf")
+    assert agrees_with_pytorch(tab)
+
+
 def test_by_keyboard(tab: Page, lines: Locator) -> None:
     lines.press("Control+A")
     tab.keyboard.type("x = 1\nx * x")
@@ -111,6 +153,9 @@ def test_by_keyboard(tab: Page, lines: Locator) -> None:
             tab.keyboard.press("Tab")
     tab.keyboard.press("Shift+ArrowUp")
     expect(lines).to_have_value("x = 2\nx * x")
+    lines.fill("x = 1\nalso = x\nw = also * 2")
+    figure(tab).get_by_role("spinbutton", name="Value of x, also").press("ArrowUp")
+    expect(lines).to_have_value("x = 1.1\nalso = x\nw = also * 2")
 
 
 def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) -> None:
@@ -125,7 +170,7 @@ def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) ->
     field.press("Enter")
     result, all_ = tab.locator(".exercise-result"), len(fields)
     expect(result).to_contain_text(re.compile(rf"^0 of {all_} right\. {questions[0]}\.grad: .*\b1 arrives at w"))
-    assert tab.locator("#exercise .g-edge.g-active").count()
+    assert tab.locator("#asked .g-edge.g-active").count()
     tab.evaluate("scrollTo(0, 0)")
     axe.inject(tab)
     assert not axe.color_faults(tab, looks) + axe.faults(tab)
@@ -135,7 +180,18 @@ def test_the_exercise_says_which_edge_went_wrong(tab: Page, looks: axe.Looks) ->
     field.press("Enter")
     expect(result).to_have_text(f"All {all_} right.")
     tab.get_by_role("button", name="Show").press("Enter")
-    expect(tab.locator("#exercise .graph-play")).to_be_visible()
+    expect(tab.locator("#asked .graph-play")).to_be_visible()
+    expect(tab.locator("#asked .graph-link")).to_be_hidden()
+    padding = (
+        "id => getComputedStyle(document.querySelector(`#${id} .graph-play`)).padding"  # it looks as in all figures
+    )
+    assert tab.evaluate(padding, "asked") == tab.evaluate(
+        padding, tab.locator("figure.graph-figure > div").first.get_attribute("id")
+    )
+    assert (
+        tab.evaluate("new Set([...document.querySelectorAll('[id]')].map(box => box.id)).size")
+        == tab.locator("[id]").count()
+    )
 
 
 def test_on_a_phone(phone: BrowserContext, origin: str) -> None:
@@ -143,8 +199,11 @@ def test_on_a_phone(phone: BrowserContext, origin: str) -> None:
     tab.get_by_role("button", name="A neuron").tap()
     tab.get_by_role("button", name="Give me one").tap()
     tab.get_by_role("button", name="Show").tap()
-    expect(tab.locator("#typed svg.graph-upright, #exercise svg.graph-upright")).to_have_count(2)
+    tab.get_by_label("Your lines").fill(f"x = 2\n{'long' * 40} = x * x")
+    expect(tab.get_by_role("status").first).to_contain_text("long = 4")
+    expect(tab.locator("#typed svg.graph-upright, #asked svg.graph-upright")).to_have_count(2)
     assert not too_wide(tab)
+    assert tab.get_by_role("status").first.bounding_box()["width"] < 390
 
 
 def test_without_scripts(scriptless: BrowserContext, origin: str) -> None:

@@ -9,7 +9,7 @@
   const writeSum = terms => fill({}, terms.map(term => [term]), `⟦u${[...terms.keys()]}⟧`);
   // 0.25, .25, 1/4 with either minus
   const read = text => {
-    const [over, under = 1] = text.replaceAll("−", "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
+    const [over, under = 1] = text.replace(/[−–]/g, "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
     return over / under;
   };
   // Whole numbers are exact. Of others a hundredth is forgiven: who answers 0.33 for 1/3 has understood.
@@ -39,21 +39,25 @@
     return { lines, line, width: Math.max(...widths) + 2 * PADDING, height: lines.length * line + 13 };
   };
 
-  // PyTorch keeps the gradient of a leaf, and the value of what has a name. A reader sees both on every card.
+  // PyTorch keeps the gradient of a leaf, and the value of what has a name. A reader sees both on every card, and NaN too.
   const complete = text => {
     const built = expressions.build(text);
     if (built.error) return built;
-    const { graph: { cards, edges }, said: { cards: notes, live } } = built, found = graphLive.compute(live, {});
+    const { graph: { cards, edges }, said: { steps, cards: notes, live } } = built, found = graphLive.compute(live, {});
+    const now = text => fill(found.values, found.moved, text);
+    for (const at in live.texts) steps[at].text = now(live.texts[at]);
+    for (const at in live.moved) steps[at].moved = live.moved[at].map(now);
+    for (const at in live.got) for (const key in live.got[at]) steps[at].got[key] = now(live.got[at][key]);
     const last = Object.fromEntries(cards.map(({ key, backward_at }) => [key, backward_at]));
-    for (const card of cards.filter(({ kind }) => kind === "function")) {
+    for (const card of cards.filter(({ kind }) => kind !== "constant")) {
       const { key } = card, [value] = found.values[key], [gradient] = found.gradients[key];
       const leaving = edges.filter(({ tail }) => tail === key).sort((one, other) => last[one.head] - last[other.head]);
       const sources = leaving.length ? leaving.map(({ head, input }) => `${head}.${input}`) : [`r${key}`];
       Object.assign(card, { value, gradient, terms: sources.length > 1 ? sources.map(one => found.moved[one][0]) : [] });
       const sum = sources.length > 1 && sources.length < 5 ? `⟦u${sources}⟧` : "", total = `⟦t${sources}⟧`;
       const said = [["value", `⟦v${key}⟧`], ["gradient", sum ? `${sum} = ${total}` : total]];
-      const about = notes[key].filter(([title]) => ["", "node"].includes(title)), sends = notes[key].filter(([title]) => /^sends/.test(title));
-      notes[key] = [...about, ...said.map(([title, text]) => [title, fill(found.values, found.moved, text)]), ...sends];
+      const sends = notes[key].filter(([title]) => /^sends/.test(title)), about = notes[key].filter(([title]) => !/^(sends|value|gradient)/.test(title));
+      notes[key] = [...about, ...said.map(([title, text]) => [title, now(text)]), ...sends];
       live.notes[key] = { [about.length]: said[0][1], [about.length + 1]: said[1][1] };
       if (sum) live.terms[key] = `= ${sum}`;
       for (const list of [live.values, live.gradients]) if (!list.includes(`${key}`)) list.push(`${key}`);
@@ -64,7 +68,7 @@
   // -- Layout -------------------------------------------------------------------------------------------------------
   const factorOf = ({ derivative }) => derivative === undefined ? "" : `× ${write(derivative)}`;
   // Data flows from left to right ("LR"), with numbers above their edges, or from top to bottom ("TB"), with numbers beside them. Where an
-  // edge bends, its number stands on the outer side. Leaves are in the order in which they were typed.
+  // edge bends, its number stands on the outer side. The first leaf is before the last.
   const layOut = ({ cards, edges }, boxes, rankdir) => {
     const across = rankdir === "LR", side = across ? "y" : "x";
     const arrange = sides => {
@@ -189,6 +193,7 @@
     const { message = "", from = 0, to = 0 } = error ?? {}, text = area.value, end = Math.max(to, from + 1);
     const wrong = Object.assign(document.createElement("u"), { textContent: text.slice(from, end).trimEnd() || " " });
     marks.replaceChildren(...(error ? [text.slice(0, from), wrong, text.slice(end)] : []));
+    marks.scrollLeft = area.scrollLeft;
     told.textContent = error ? `Line ${text.slice(0, from).split("\n").length}: ${message}` : "";
     area.ariaInvalid = `${Boolean(error)}`;
     figure.inert = Boolean(error);
@@ -216,11 +221,13 @@
   const follow = ({ target: { graph } }) => {
     if (graph?.computed === graph?.followed) return;
     const { values } = graph.followed = graph.computed;
-    for (const { name, value } of expressions.build(area.value).leaves ?? []) {
-      const [key] = Object.entries(graph.notes).find(([, [fact]]) => fact[1] === name) ?? [], number = values[key]?.[0] ?? value;
-      const line = new RegExp(`^(\\s*${name}\\s*=\\s*)[^#\\n]*?(?=[^\\S\\n]*(#.*)?$)`, "m");
+    const leaves = expressions.build(area.value).leaves ?? [];
+    for (const { name, value, from, to } of leaves.sort((one, other) => other.from - one.from)) { // the last first: no place moves
+      const [key] = Object.entries(graph.notes).find(([, [[, names]]]) => names.split(", ")[0] === name) ?? [], number = values[key]?.[0] ?? value;
       if (Object.is(Math.fround(number), Math.fround(value))) continue;
-      area.value = area.value.replace(line, (_line, head) => head + +number.toPrecision(7));
+      const [head, tail] = [area.value.slice(0, from), area.value.slice(to)];
+      const written = `${+number.toPrecision(7)}`.replace("NaN", "torch.nan").replace("Infinity", "torch.inf");
+      area.value = head + written + (/tensor\(\s*$/.test(head) && /^-?\d+$/.test(written) ? ".0" : "") + tail; // torch.tensor(2) is no float
     }
     const { program, error } = expressions.build(area.value);
     if (!error) paint(program);
@@ -275,19 +282,20 @@
     const { cards, edges } = built.graph, bareCards = cards.map(card => ({ ...card, gradient: undefined, terms: [] }));
     for (const box of [part("text"), frame, part("form")]) box.hidden = false;
     part("text").textContent = text;
-    const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "exercise" });
+    const scroll = frame.querySelector(".graph-scroll"), bare = Object.assign(document.createElement("div"), { id: "asked" });
     frame.querySelector(":scope > div").replaceWith(bare);
     bare.append(scroll);
     scroll.replaceChildren(draw({ cards: bareCards, edges }, "The graph of the exercise, without gradients", roomOf(scroll)));
     const first = cards.filter(({ key }) => questions.includes(key)).sort((one, other) => one.backward_at - other.backward_at);
     exercise = { ...built, asked: first.map(card => {
       const label = document.createElement("label"), field = document.createElement("input"), mark = document.createElement("output");
+      mark.ariaLive = "off"; // the result is said
       Object.assign(field, { autocomplete: "off", size: 7, oninput: () => { mark.value = ""; field.removeAttribute("aria-invalid"); } });
       label.append(`${card.names[0]}.grad `, field, mark);
       return { key: card.key, name: card.names[0], label, field, mark, right: built.found.gradients[card.key][0] };
     }) };
     fields.replaceChildren(...exercise.asked.map(({ label }) => label));
-    result.textContent = `Fill in ${first.length} gradients, then check. A fraction such as 1/3 is fine.`;
+    result.textContent = `Fill in ${first.length} gradients, then check. Each is a whole number.`;
   };
   // What would have given the right number, along the edges by which gradients come back to a card.
   const explain = ({ key, name, field }) => {
@@ -320,7 +328,7 @@
       : `${all - wrong.length} of ${all} right. ${wrong[0].name}.grad: ${explain(wrong[0])}`;
   };
   const reveal = () => {
-    show(frame, exercise, "exercise");
+    show(frame, exercise, "asked");
     for (const { mark, right } of exercise.asked) mark.value = `= ${write(right)}`;
     result.textContent = "Play the figure to see where each gradient comes from.";
   };
