@@ -23,7 +23,7 @@ def engine() -> MiniRacer:
     found = MiniRacer()
     found.eval(jinja2.Template(template).render(graph_rules=write_javascript()))
     found.eval(re.search(r"const pow = .*", template)[0])
-    found.eval(f"const rules = {write_javascript()}; const safe = {_SAFE}")
+    found.eval(f"const round = x => x; const rules = {write_javascript()}; const safe = {_SAFE}")
     return found
 
 

@@ -97,7 +97,7 @@ _WRITTEN = {
     "power_of": lambda a, n: f"{n}===.5?Math.sqrt({a}):{n}===-.5?1/Math.sqrt({a}):pow({a},{n})",
     "reciprocal": lambda a: f"1/{a}",
     "relu": lambda a: f"{a}<0?0:{a}",
-    "sigmoid": lambda a: f"1/(1+Math.exp(-{a}))",
+    "sigmoid": lambda a: f"1/round(1+round(Math.exp(-{a})))",  # of float32, as PyTorch: of −100 it is 0
     "where": lambda condition, a, b: f"{condition}?{a}:{b}",
 }
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
