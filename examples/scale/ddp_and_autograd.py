@@ -178,12 +178,25 @@ def _as_torchrun_does(rank, folder, port):
     torch.save(said.getvalue(), f"{folder}/{rank}")
 
 
-with tempfile.TemporaryDirectory() as _folder:
-    with socket.socket() as _free:
-        _free.bind(("127.0.0.1", 0))
-        _where = (_folder, _free.getsockname()[1])
-    start_processes(_as_torchrun_does, _where, 2, start_method="fork")
-    _first, _second = (torch.load(f"{_folder}/{_rank}") for _rank in range(2))
+def _run_as_torchrun():
+    with tempfile.TemporaryDirectory() as folder:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            where = folder, free.getsockname()[1]
+        both = start_processes(
+            _as_torchrun_does, where, 2, join=False, start_method="fork"
+        )
+        end = time.monotonic() + 60
+        while not both.join(timeout=1):
+            if time.monotonic() > end:
+                for one in both.processes:
+                    one.kill()
+                return None
+        return [torch.load(f"{folder}/{rank}") for rank in range(2)]
+
+
+# another program may take the port that was free, and both would wait for it
+_first, _second = _run_as_torchrun() or _run_as_torchrun()
 assert _first[0] == "0" and _second[0] == "1" and _first[1:] == _second[1:]
 _alone, _ddp = run_in_two_processes(alone), run_in_two_processes(with_ddp)
 assert torch.equal(*_ddp) and torch.allclose(sum(_alone) / 2, _ddp[0])
