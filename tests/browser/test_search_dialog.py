@@ -25,7 +25,7 @@ def test_keys_open_it_and_escape_closes_it(tab: Page, keys: str) -> None:
     box = tab.get_by_role("combobox")
     expect(box).to_be_focused()
     expect(box).to_have_value("")
-    expect(tab.get_by_role("option")).to_have_count(6)
+    expect(tab.get_by_role("option")).to_have_count(7)
     tab.keyboard.type("leaf")
     tab.keyboard.press("Escape")
     expect(tab.locator("dialog.search-dialog")).to_be_hidden()

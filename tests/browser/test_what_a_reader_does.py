@@ -88,6 +88,7 @@ def test_a_formula_is_a_stop_while_it_is_wider_than_a_phone(narrow: Page) -> Non
     expect_stop(narrow.locator("div.math").first, True)
     assert narrow.locator("math[tabindex]").count() == 0
     box = narrow.locator("div.math").nth(1)
+    box.scroll_into_view_if_needed()  # a phone lays out what is near
     for size, is_stop in [("400%", True), ("10%", False)]:  # as when a font arrives; the box keeps its size
         box.evaluate(
             "(box, size) => box.querySelectorAll('mtext').forEach(text => (text.style.fontSize = size))", size
