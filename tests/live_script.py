@@ -10,19 +10,24 @@ from typing import Any
 import jinja2
 from py_mini_racer import MiniRacer
 
-from drawgrad.rules import write_javascript
+from drawgrad.rules import RULES, write_javascript
 from sources import ROOT
 
 _SAFE = "(_key, x) => Object.is(x, -0) ? '-0' : typeof x === 'number' && !Number.isFinite(x) ? String(x) : x"
 
 
+def fill_template(path: str) -> str:
+    """A script as Sphinx writes it."""
+    template = jinja2.Template((ROOT / path).read_text(encoding="utf-8"))
+    return template.render(graph_rules=write_javascript(), node_rules=RULES)
+
+
 @cache
 def engine() -> MiniRacer:
     """The script as Sphinx writes it, loaded."""
-    template = (ROOT / "conf/drawgrad/web/graph_live.js.jinja").read_text(encoding="utf-8")
-    found = MiniRacer()
-    found.eval(jinja2.Template(template).render(graph_rules=write_javascript()))
-    found.eval(re.search(r"const pow = .*", template)[0])
+    found, script = MiniRacer(), fill_template("conf/drawgrad/web/graph_live.js.jinja")
+    found.eval(script)
+    found.eval(re.search(r"const pow = .*", script)[0])
     found.eval(f"const round = x => x; const rules = {write_javascript()}; const safe = {_SAFE}")
     return found
 

@@ -24,11 +24,11 @@ from atlas.gallery import sphinx_gallery_patches
 from atlas.gallery.requests import without_requests
 from atlas.gallery.visible_code import show_code
 from atlas.page_store import connect_for_pages
-from drawgrad.describe import describe_graph
+from drawgrad.describe import TITLES, describe_graph
 from drawgrad.model import Graph, graph_from_dict
 from drawgrad.play import describe_play
 from drawgrad.player import json_for_script, write_player
-from drawgrad.rules import write_javascript
+from drawgrad.rules import RULES, write_javascript
 
 
 def _read_source(directive: SphinxDirective, what: str) -> tuple[str, str]:
@@ -116,10 +116,9 @@ def parse_graph(text: str) -> tuple[Graph, dict[str, list[Any]], bool]:
 
 
 def _make_table(rows: list[tuple[str, ...]]) -> nodes.table:
-    titles = ["Tensor or node", "What it is", "Value", "Gradient", "Goes into"]
-    group = nodes.tgroup(cols=len(titles))
-    group += [nodes.colspec(colwidth=1) for _title in titles]
-    group += nodes.thead("", _make_row(titles))
+    group = nodes.tgroup(cols=len(TITLES))
+    group += [nodes.colspec(colwidth=1) for _title in TITLES]
+    group += nodes.thead("", _make_row(TITLES))
     group += nodes.tbody("", *[_make_row(row) for row in rows])
     return nodes.table("", group, classes=["graph-table"])
 
@@ -404,8 +403,9 @@ def _round_all(numbers: Iterable[str | float]) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    # Sphinx fills the templates among the static files with this
-    app.connect("config-inited", lambda _app, config: config.html_context.update(graph_rules=write_javascript()))
+    # Sphinx fills the templates among the static files with these
+    rules = {"graph_rules": write_javascript(), "node_rules": RULES}
+    app.connect("config-inited", lambda _app, config: config.html_context.update(rules))
     app.add_directive("graph-figure", GraphFigure)
     app.add_directive("plot-figure", PlotFigure)
     connect_for_pages(app, "doctree-read", tie_lines, 600)

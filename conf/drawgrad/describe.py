@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from .model import Card, Edge, Graph
 
 MINUS = "\N{MINUS SIGN}"
+#: Of the columns of a graph's table.
+TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
 
 
 def describe_graph(graph: Graph) -> list[tuple[str, str, str, str, str]]:

@@ -23,7 +23,7 @@ from typing import Any
 import pygraphviz
 import torch
 
-from .describe import describe_graph, format_bytes, format_number
+from .describe import TITLES, describe_graph, format_bytes, format_number
 from .drawing import draw_graph, write_factor, write_lines
 from .model import READABLE, Card, Graph, fold_graph
 from .modules import find_modules, fold_modules, open_module
@@ -34,7 +34,6 @@ from .read import GraphError, list_items, read_graph
 from .rules import write_javascript
 
 _HERE = Path(__file__).parent
-_TITLES = ("Tensor or node", "What it is", "Value", "Gradient", "Goes into")
 _NAMED = 8  # names in one sentence
 
 
@@ -56,9 +55,8 @@ def draw(*roots: torch.Tensor, values: bool = True, saved: bool = False, depth: 
         raise GraphError("There is nothing to draw. Give a tensor that PyTorch computed: draw(loss).")
     named = {_check_root(root, place, namespace): root for place, root in enumerate(roots)}
     modules = _find_modules(namespace)
-    own = {
-        id(one) for module in modules.values() for one in module.parameters()
-    }  # a loop over them leaves the name p
+    # a loop over parameters leaves one of them the name p
+    own = {id(one) for module in modules.values() for one in module.parameters()}
     others = {name: it for name, it in namespace.items() if id(it) not in own}
     graph = read_graph(named, modules | others, own=True)
     notes = [*_note_limits(graph), *_note_missing(graph, modules)]
@@ -76,9 +74,8 @@ def _find_modules(namespace: Mapping[str, Any]) -> dict[str, torch.nn.Module]:
             whole |= {f"{name}.{key}": one for key, one in getattr(it, "__dict__", {}).items()}
     items = (item for name, it in whole.items() if not name.startswith("_") for item in list_items(name, it))
     found = [(name, it) for name, it in items if isinstance(it, torch.nn.Module)]
-    return dict(
-        sorted(found, key=lambda pair: pair[0] not in namespace)
-    )  # a model before the list that it is made of
+    # a model before the list that it is made of
+    return dict(sorted(found, key=lambda pair: pair[0] not in namespace))
 
 
 def _check_root(root: Any, place: int, namespace: Mapping[str, Any]) -> str:
@@ -252,7 +249,7 @@ class Figure:
         return f"<{self.title}: {len(self.shown.cards)} cards>"
 
     def __str__(self) -> str:
-        rows = [_TITLES, *describe_graph(self.shown)]
+        rows = [TITLES, *describe_graph(self.shown)]
         widths = [min(60, max(map(len, column))) for column in zip(*rows, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
         return "\n".join([self.title, *lines, *self.notes])
@@ -312,7 +309,7 @@ class Figure:
         count = "" if self.graph.left_out else f": {nodes:,} node{'s' * (nodes != 1)}"
         notes = [f"{escape(self.title)}{count}.", *legend, *map(escape, self.notes)]
         rows = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in describe_graph(self.shown)]
-        rows.insert(0, "".join(f"<th>{title}</th>" for title in _TITLES))
+        rows.insert(0, "".join(f"<th>{title}</th>" for title in TITLES))
         return Template(_read_files("page.html")).substitute(
             title=escape(self.title),
             styles=_read_files(*sheets),

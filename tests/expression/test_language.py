@@ -16,7 +16,7 @@ from drawgrad.model import Graph
 from drawgrad.play import describe_play
 from drawgrad.player import write_player
 from drawgrad.read import read_graph
-from live_script import compute, engine, run
+from live_script import compute, engine, fill_template, run
 from sources import ROOT
 
 NUMBER = re.compile(r"−?\b\d+(?:\.\d+)?(?:e[+−]\d+)?\b")
@@ -26,7 +26,7 @@ PARTS = TYPED["random"]
 
 def ask(code: str) -> Any:
     if run("globalThis.expressions === undefined"):
-        engine().eval((ROOT / "docs/_static/expression/language.js").read_text(encoding="utf-8"))
+        engine().eval(fill_template("docs/_static/expression/language.js.jinja"))
     return run(f"expressions.{code}")
 
 
