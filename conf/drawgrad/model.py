@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any, Literal
 
@@ -235,7 +235,7 @@ def _fold_runs(graph: Graph) -> Graph:
     runs = {first: cards for first, cards in members.items() if len(cards) > 1}
     stands_for = {card.key: first for first, cards in runs.items() for card in cards}
     cards = tuple(
-        _merge_cards(card.key, runs[card.key]) if card.key in runs else card
+        _merge_run(card.key, runs[card.key]) if card.key in runs else card
         for card in graph.cards
         if stands_for.get(card.key, card.key) == card.key
     )
@@ -248,13 +248,18 @@ def _fold_runs(graph: Graph) -> Graph:
     return Graph(cards, edges)
 
 
-def _merge_cards(key: int, cards: list[Card]) -> Card:
-    """One card for ``cards``. It is through when the last of them is."""
+def merge_cards(cards: Sequence[Card], key: int, said: str, names: tuple[str, ...] = ()) -> Card:
+    """The card drawn for all ``cards``, of which it says ``said``. It is through when the last of them is."""
+    forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
+    is_root = any(card.is_root for card in cards)
+    return Card(key, "folded", said, names, is_root, forward_at=forward, backward_at=backward)
+
+
+def _merge_run(key: int, cards: list[Card]) -> Card:
     counts = Counter(card.operation for card in cards)
     kinds = [name if count == 1 else f"{name} ×{count}" for name, count in counts.items()]
     said = f"{len(cards)} nodes: {', '.join(kinds[:3])}{', …' if len(kinds) > 3 else ''}"
-    forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
-    return Card(key, "folded", said, forward_at=forward, backward_at=backward)
+    return merge_cards(cards, key, said)
 
 
 def _keep_nearest_to_roots(graph: Graph, drawn: int) -> Graph:

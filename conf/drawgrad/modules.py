@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate, takewhile
 
-from .model import Card, Edge, Graph
+from .model import Card, Edge, Graph, merge_cards
 
 Path = tuple[str, ...]
 Modules = Mapping[str, frozenset[int]]
@@ -202,13 +202,10 @@ def _join_cards(edges: Iterable[Edge], stands_for: Mapping[int, int]) -> Iterato
 
 
 def _merge_module(path: str, cards: list[Card]) -> Card:
-    """The card of a module. It is through when the last of its cards is."""
     nodes = sum(card.kind == "function" for card in cards)
     numbers = sum(math.prod(card.shape or ()) for card in cards if card.kind == "leaf")
-    forward, backward = (max(getattr(card, which) for card in cards) for which in ("forward_at", "backward_at"))
     said = f"{nodes} nodes" + (f", {numbers:,} parameters" if numbers else "")
-    key, is_root = min(card.key for card in cards), any(card.is_root for card in cards)
-    return Card(key, "folded", said, (path,), is_root, forward_at=forward, backward_at=backward)
+    return merge_cards(cards, min(card.key for card in cards), said, (path,))
 
 
 def _show_alone(card: Card, path: str, *, is_inside: bool) -> Card:
