@@ -23,7 +23,7 @@
   const mark = boxes => boxes.map(box => [
     box, sides(box), box.scrollWidth > box.clientWidth + 1 || (goesDown(box) && box.scrollHeight > box.clientHeight + 1),
   ]).forEach(write);
-  const sizes = new ResizeObserver(changes => mark([...new Set(changes.map(change => change.target.closest(kinds)))]));
+  const sizes = new ResizeObserver(changes => mark([...new Set(changes.map(change => change.target.closest(kinds)))].filter(Boolean))); // not what was taken out
   // A box keeps its size when what is in it grows.
   for (const box of boxes) {
     for (const part of [box, ...box.children]) sizes.observe(part);

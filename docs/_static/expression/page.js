@@ -1,5 +1,5 @@
 // The page "Type an expression": its lines become a graph with all its numbers. `expressions` (language.js) reads the lines, dagre says
-// where the cards are, and the figure is drawn as conf/drawgrad/draw.py draws, played and changed as all figures are.
+// where the cards are, and the figure is drawn as conf/drawgrad/drawing.py draws, played and changed as all figures are.
 (() => {
   const form = document.querySelector("form.typed"), area = form.querySelector("textarea");
 
@@ -12,9 +12,7 @@
     const [over, under = 1] = text.replace(/[−–]/g, "-").replace(",", ".").split("/").map(part => part.trim() ? Number(part) : NaN);
     return over / under;
   };
-  // Whole numbers are exact. Of others a hundredth is forgiven: who answers 0.33 for 1/3 has understood.
-  const isClose = (given, right) => Object.is(given, right)
-    || Math.abs(given - right) <= (Number.isInteger(right) ? 1e-6 : 0.01) * Math.abs(right) + 1e-9;
+  const isClose = (given, right) => Math.abs(given - right) <= 1e-6 * Math.abs(right) + 1e-9; // of whole numbers
 
   // -- Cards: what stands on each, and its size ---------------------------------------------------------------------
   const SIZES = { name: 14, operation: 12, value: 12.5, gradient: 12.5, small: 12, "small gradient": 12 };
@@ -151,18 +149,13 @@
   const controls = [...figure.querySelectorAll(".graph-bar, .graph-now, .graph-whose")].map(part => part.cloneNode(true));
   controls[2].firstElementChild.textContent = "Drag a number on a leaf, or press the arrow keys on it, and the others follow.";
   controls[2].querySelector("button").textContent = "Back to the numbers before";
-  // scrollable.js watches what the page has in a box at first, and looks for a box around it.
-  const empty = box => {
-    document.createElement("pre").append(...box.childNodes);
-    return box;
-  };
   const roomOf = scroll => scroll.clientWidth - 2 * parseFloat(getComputedStyle(scroll).paddingLeft);
   const show = (place, { graph, said, found }, name) => {
     const old = place.querySelector(":scope > div"), scroll = old.querySelector(".graph-scroll");
     old.querySelector(".graph-playing")?.click();
     const fresh = Object.assign(document.createElement("div"), { id: name }), data = document.createElement("script");
     Object.assign(data, { type: "application/json", textContent: JSON.stringify({ ...said, name }) });
-    empty(scroll).append(draw(graph, caption, roomOf(scroll)));
+    scroll.replaceChildren(draw(graph, caption, roomOf(scroll)));
     fresh.append(scroll, ...controls.map(part => part.cloneNode(true)), data);
     const slider = fresh.querySelector("input");
     Object.assign(slider, { max: said.steps.length - 1, value: said.steps.length - 1 });
@@ -181,7 +174,7 @@
     const kinds = [[/^#/, "c1"], [/^"/, "s1"], [/^[TF]/, "kc"], [/^\d/, "mf"], [/^print/, "nb"], [/^/, "kn"]];
     const word = text => Object.assign(document.createElement("span"), { className: kinds.find(([kind]) => kind.test(text))[1], textContent: text });
     const parts = program.split(/(#.*|"[^"]*"|\b(?:import|print|True|False|\d[\d.]*(?:e[+-]?\d+)?)\b)/);
-    empty(code).append(...parts.map((text, at) => at % 2 ? word(text) : text));
+    code.replaceChildren(...parts.map((text, at) => at % 2 ? word(text) : text));
   };
   const fit = () => { area.rows = Math.max(3, area.value.split("\n").length); };
   const share = () => {
