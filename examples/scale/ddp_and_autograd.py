@@ -94,17 +94,20 @@ def process(rank, function, folder):
     dist.destroy_process_group()
 
 
+def start_two(target, arguments):
+    both = start_processes(target, arguments, 2, join=False, start_method="fork")
+    end = time.monotonic() + 60
+    try:
+        while not both.join(timeout=1):
+            assert time.monotonic() < end, "the two processes did not end"
+    finally:
+        for one in both.processes:
+            one.kill()  # none is left, whatever happened
+
+
 def run_in_two_processes(function):
     with tempfile.TemporaryDirectory() as folder:
-        arguments = (function, folder)
-        both = start_processes(process, arguments, 2, join=False, start_method="fork")
-        end = time.monotonic() + 60
-        try:
-            while not both.join(timeout=1):
-                assert time.monotonic() < end, "the two processes did not end"
-        finally:
-            for one in both.processes:
-                one.kill()  # none is left, whatever happened
+        start_two(process, (function, folder))
         return [torch.load(f"{folder}/{rank}") for rank in range(2)]
 
 
@@ -183,20 +186,14 @@ def _run_as_torchrun():
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             where = folder, free.getsockname()[1]
-        both = start_processes(
-            _as_torchrun_does, where, 2, join=False, start_method="fork"
-        )
-        end = time.monotonic() + 60
-        while not both.join(timeout=1):
-            if time.monotonic() > end:
-                for one in both.processes:
-                    one.kill()
-                return None
+        start_two(_as_torchrun_does, where)
         return [torch.load(f"{folder}/{rank}") for rank in range(2)]
 
 
-# another program may take the port that was free, and both would wait for it
-_first, _second = _run_as_torchrun() or _run_as_torchrun()
+try:
+    _first, _second = _run_as_torchrun()
+except AssertionError:  # another program has taken the port, and both waited for it
+    _first, _second = _run_as_torchrun()
 assert _first[0] == "0" and _second[0] == "1" and _first[1:] == _second[1:]
 _alone, _ddp = run_in_two_processes(alone), run_in_two_processes(with_ddp)
 assert torch.equal(*_ddp) and torch.allclose(sum(_alone) / 2, _ddp[0])
