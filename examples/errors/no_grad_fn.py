@@ -73,8 +73,8 @@ assert loss.grad_fn is None and not loss.requires_grad
 #        ``x.detach().requires_grad_()``.
 #    * - ``loss.backward()``, after batches that worked
 #      - The loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Begin with
-#        ``loss = (0 * scores).sum()``, with all outputs of the model. The gradient is then zero, which DDP, a scaler and
-#        gradient accumulation need.
+#        ``loss = (0 * scores).sum()``, with all outputs of the model (``scores.nan_to_num()`` if they are masked by
+#        ``-inf``). The gradient is then zero, which DDP, a scaler and gradient accumulation need.
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #
@@ -229,6 +229,10 @@ assert torch.equal(_accumulated(_constant), _accumulated(_zero))
 assert torch.allclose(_accumulated(_zero), _accumulated(_zero, scaled=True))
 _large = torch.full((100,), 6e4, dtype=torch.float16)
 assert _zero(_large) == 0 and (0 * _large.sum()).isnan()
+_masked = model(inputs).masked_fill(torch.tensor([True, False, False]), -torch.inf)
+assert _zero(_masked).isnan()
+(_slope,) = torch.autograd.grad(_zero(_masked.nan_to_num()), model.weight)
+assert not _slope.any() and not _slope.isnan().any()
 model.load_state_dict(_initial)
 model.zero_grad()
 with warnings.catch_warnings():

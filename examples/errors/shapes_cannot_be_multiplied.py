@@ -74,7 +74,7 @@ def _says(call, *inputs):
 # Why
 # ---
 # ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. Let each layer of your model print
-# what arrives. The last line is the layer that raises:
+# what arrives. The last line is the layer that raises, or the last one before it:
 
 
 def show(layer, inputs):
@@ -86,8 +86,13 @@ def show(layer, inputs):
 _last, _plain = [], show
 
 
+def _note(layer, inputs):
+    if not list(layer.children()):
+        _last[:] = [layer, inputs[0].shape]
+
+
 def show(layer, inputs):
-    _last[:] = [layer, inputs[0].shape]
+    _note(layer, inputs)
     _plain(layer, inputs)
 
 
@@ -103,6 +108,26 @@ except RuntimeError as error:
     _raised.append(str(error))
     print("RuntimeError:", error)
 assert _raised == [message] and _last == [net[-1], (2, 2304)]
+
+
+class _Deep(nn.Module):
+    """Raises in a layer of a layer, or in a product of forward."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, width))
+        self.weight = nn.Parameter(torch.ones(6, 2))
+
+    def forward(self, x):
+        return self.body(x) @ self.weight
+
+
+for _width, _input, _where in ((6, 5, 0), (7, 4, 1)):
+    _deep = _Deep(_width)
+    for _part in _deep.modules():
+        _part.register_forward_pre_hook(_note)
+    assert "shapes cannot be multiplied" in _says(_deep, torch.ones(2, _input))
+    assert _last[0] is _deep.body[_where]
 _layer = nn.Linear(400, 10)
 assert _says(_layer, torch.ones(2, 16, 12, 12)).endswith("(384x12 and 400x10)")
 _operator = "mm: " if TORCH >= (2, 15) else ""
