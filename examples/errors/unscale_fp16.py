@@ -338,7 +338,7 @@ assert raised == [
 
 # %%
 # Unscale, clip, step and update once, after the last ``backward()``. With ``accelerate``, call ``clip_grad_norm_`` once, under
-# ``if accelerator.sync_gradients:``. If a ``Trainer`` raises it, update Transformers.
+# ``if accelerator.sync_gradients:``. If a ``Trainer`` raises it, update Transformers and Accelerate.
 
 scaler = torch.amp.GradScaler("cpu")
 optimizer.zero_grad()
