@@ -31,6 +31,7 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import io
 import warnings
 
 _caught = warnings.catch_warnings(record=True)
@@ -87,7 +88,7 @@ for _call in (
 # %%
 # Why
 # ---
-# Libraries build large models on ``meta``, without memory, and put the weights in afterwards. This lists what is still there:
+# Libraries build large models on ``meta``, without memory, and put the weights in afterwards. What is still there?
 
 
 def on_meta(model):
@@ -102,31 +103,33 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # sphinx_gallery_end_ignore
 
 # %%
-# Your line in the traceback:
+# Print it before your line in the traceback. *All names*: nothing was loaded. *Some weights*: the file lacks them. *Buffers*:
+# see below. *None*: ``saved`` has no numbers. Save it again, from a whole model.
 #
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 40 60
 #
-#    * - the frame
+#    * - your line
 #      - cause and fix
 #    * - ``model.to(device)`` after your ``load_state_dict``
-#      - ``assign=True`` is missing, as above. Or the file lacks a name, and ``strict=False`` lets that pass. For a buffer, see
-#        below.
+#      - ``assign=True`` is missing. Or the file has other names, and ``strict=False`` lets that pass.
 #    * - ``.to(device)``, a trainer or a merge after ``from_pretrained(..., device_map="auto")``
-#      - Layers that did not fit on the GPU are kept elsewhere. Do not move the model. To train it, load it with
-#        ``device_map={"": 0}``, to merge or save it with ``"cpu"``.
-#    * - ``tolist()`` or ``item()`` in ``__init__``
-#      - ``from_pretrained`` builds on ``meta``. Write ``torch.linspace(0, 1, 12, device="cpu")``.
-#    * - ``from_pretrained`` or ``SentenceTransformer(...)`` in threads
-#      - Load one after the other, under a lock.
+#      - Some layers are kept elsewhere. Do not move the model. To train it, leave ``device_map`` out, or name the GPU of the
+#        process, as in ``{"": 0}``. To merge or save it, write ``"cpu"``.
+#    * - ``enable_sequential_cpu_offload()`` of diffusers
+#      - Leave out ``.to("cuda")``. Update diffusers, or use ``enable_model_cpu_offload()``.
+#    * - ``tolist()``, ``item()`` or ``.to()`` in ``__init__``
+#      - ``from_pretrained`` builds on ``meta``. Write ``torch.linspace(0, 1, 12, device="cpu")``. Move it later.
+#    * - ``from_pretrained`` or ``SentenceTransformer(...)``
+#      - In threads, load under a lock. If not, update the library.
 #    * - ``FSDP(model)``, and only rank 0 has weights
 #      - ``sync_module_states=True``, ``device_id=``, ``param_init_fn=lambda m: m.to_empty(device="cuda", recurse=False)``
 #
 # The fix
 # -------
-# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype. Training can change ``saved``,
-# too, so give a second model its own copy. Without a file, build the model outside of ``torch.device("meta")``.
+# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype, and training changes them: give
+# a second model its own copy. Without a file, build the model outside of ``torch.device("meta")``.
 
 with torch.device("meta"):
     model = Net()
@@ -157,6 +160,15 @@ assert _part.head.bias.dtype == torch.float16
 
 
 # what __init__ computes while a library builds the model on meta
+_net = Net()
+with torch.device("meta"):
+    _file = Net().state_dict()
+_stream = io.BytesIO()
+torch.save(_file, _stream)
+_stream.seek(0)
+assert torch.load(_stream, map_location="cpu")["head.bias"].is_meta
+assert "Cannot copy out of meta tensor" in _says(lambda: _net.load_state_dict(_file))
+assert on_meta(_net) == []
 for _device, _reads in (({}, False), ({"device": "cpu"}, True)):
     with torch.device("meta"):
         _rates = torch.linspace(0, 1, 12, **_device)
@@ -210,7 +222,7 @@ assert raised == [message] and on_meta(model) == ["frequencies"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Compute it again before you move the model:
+# Compute it again before you move the model. In Transformers, ``from_pretrained`` does so.
 
 model.frequencies = 1 / 10 ** torch.arange(4)
 model.to(device)
@@ -241,7 +253,7 @@ assert [len(on_meta(one)) for one in states.values()] == [5, 1, 0]
 # %%
 # What not to do
 # --------------
-# **Do not stop after to_empty().** It writes nothing into its memory. With deterministic algorithms PyTorch fills it with NaN:
+# **Do not stop after to_empty().** It writes nothing into its memory. Deterministic algorithms fill it with NaN:
 
 torch.use_deterministic_algorithms(True)
 with torch.device("meta"):
@@ -266,8 +278,8 @@ assert len(list(_tied.to_empty(device=device).parameters())) == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# Load the weights after it, compute the buffers that the file does not have, and share weights again. A forgotten buffer
-# raises nothing.
+# After it, load the weights, compute the buffers that the file lacks, and share weights again. A forgotten buffer raises
+# nothing.
 #
 # **Do not move the input to meta instead.** The result has only a shape:
 

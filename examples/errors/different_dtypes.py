@@ -5,6 +5,8 @@ mat1 and mat2 must have the same dtype, but got Double and Float
 .. index::
    ! single: expected scalar type Float but found Double
    ! single: Input type (double) and bias type (float) should be the same
+   ! single: RNN input dtype (torch.float64) does not match weight dtype (torch.float32)
+   ! single: mixed dtype (CPU): all inputs must share same datatype
    ! single: data from NumPy or pandas is float64
    ! single: expected dtype float for `end` but got dtype double
    ! single: optimizer.step() fails after model.double(), model.half() or model.bfloat16()
@@ -59,17 +61,20 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - the frame
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
-#      - The data, or a NumPy array in ``forward``: ``.float()``, as below. In a loss, the class weights or the labels.
+#      - The data, or a NumPy array in ``forward``: ``.float()``, as below. In Gym, give the spaces ``dtype=np.float32``.
+#    * - a loss, or ``loss.backward()``
+#      - The class weights, or :ref:`the targets <sphx_glr_gallery_errors_wrong_target_dtype.py>`.
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
-#      - The input, the model, a part of it or a tensor made in ``forward`` is in half precision. See the list below.
+#      - ``print({p.dtype for p in model.parameters()}, x.dtype)``. Two types in ``{}``: a part of the model differs. One: the
+#        input or a tensor made in ``forward``. See the list below.
 #    * - ``generate`` or an evaluation, after a training that ran
 #      - Usually the training ran under ``autocast``. Use it there, too.
 #    * - a block with ``autocast(enabled=False)``
 #      - Begin it with ``x = x.float()``.
 #    * - ``backward`` of your own Function, under ``autocast``
-#      - Decorate with ``torch.amp.custom_fwd`` and ``custom_bwd``.
+#      - Decorate with ``torch.amp.custom_fwd(device_type="cuda")`` and ``custom_bwd(device_type="cuda")``.
 #    * - ``x[index] = y``: *Index put requires*
-#      - ``y.to(x.dtype)``
+#      - ``y.to(x.dtype)``. If ``x`` has integers, that cuts off decimals.
 #    * - *ComplexFloat and Float*
 #      - ``torch.view_as_real`` or ``abs()``. ``float()`` drops the imaginary part.
 #    * - *Char*, *Byte* or *Float8* as *mat2*
@@ -89,14 +94,16 @@ calls = {
     "bmm": lambda: double @ single,
     "@": lambda: double[0] @ single[0],
     "linear": lambda: nn.Linear(3, 1)(double.long()),
+    "lstm": lambda: nn.LSTM(3, 1)(double),
+    "norm": lambda: nn.LayerNorm(3)(double),
 }
 said = []
 for name, call in calls.items():
     try:
         call()
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:
         said.append(str(error))
-        print(f"{name:<7}", error)
+        print(f"{name:<7}", str(error)[:75])
 
 # sphinx_gallery_start_ignore
 assert said == [
@@ -105,6 +112,9 @@ assert said == [
     "expected scalar type Double but found Float",
     "expected m1 and m2 to have the same dtype, but got: double != float",
     "mat1 and mat2 must have the same dtype, but got Long and Float",
+    "RNN input dtype (torch.float64) does not match weight dtype (torch.float32). "
+    "Convert input: input.to(torch.float32), or convert model: model.to(torch.float64)",
+    "mixed dtype (CPU): all inputs must share same datatype.",
 ]
 _raised = []
 for _dtype, _name in {torch.float16: "Half", torch.bfloat16: "BFloat16"}.items():
@@ -127,7 +137,7 @@ assert _raised == [True] * 5
 # Why
 # ---
 # A sum or a product element by element converts its operands to a common type. A product of matrices and a convolution do not.
-# ``torch.from_numpy`` and ``torch.tensor`` keep the type of an array.
+# ``torch.from_numpy`` keeps the type of an array.
 
 print("from NumPy:", torch.tensor(data).dtype)
 print("from Python:", torch.tensor(data.tolist()).dtype)
@@ -159,6 +169,7 @@ except RuntimeError as error:
     _raised.append(str(error) == message)
 assert _raised == [True] * 6
 _half = nn.Sequential(nn.Linear(3, 3).half(), nn.Linear(3, 1))
+assert len({p.dtype for p in _half.parameters()}) == 2
 assert _half.half()(x.half()).dtype == torch.float16
 # sphinx_gallery_end_ignore
 
@@ -168,11 +179,11 @@ assert _half.half()(x.half()).dtype == torch.float16
 # - **Half precision, to train it**: keep what learns in ``float32``, such as an adapter or a new head, and compute under
 #   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`, in a ``Trainer`` with ``bf16=True``.
 # - **No half precision**, but ``from_pretrained`` loaded it: ``model.float()``.
-# - **Integers**: ``x.float()``, and for images of bytes ``x.float() / 255``.
+# - **Integers**: ``x.float()``, for images of bytes ``x.float() / 255``, for ids of words ``nn.Embedding``.
 #
 # expected dtype float for \`end\` but got dtype double
 # -----------------------------------------------------
-# ``optimizer.step()`` raises it. Adam keeps a running mean of each gradient, and the model was converted after a step:
+# Adam keeps a running mean of each gradient, and the model was converted after a step:
 
 import torch
 from torch import nn
@@ -320,6 +331,20 @@ for _loss, _says in (
     except RuntimeError as error:
         _says = str(error) == _says
     assert _says in (True, None)
+_scores = _adapter(_x)
+try:
+    nn.functional.binary_cross_entropy(
+        _scores.sigmoid(), torch.ones_like(_scores).double()
+    )
+except RuntimeError as error:
+    said.append(str(error))
+assert said[-1] == "Found dtype Double but expected Float"
+nn.functional.binary_cross_entropy(
+    _scores.sigmoid(), torch.ones_like(_scores)
+).backward()
+_counts = torch.zeros(1, dtype=torch.int64)
+_counts[torch.tensor([0])] = torch.tensor([1.7]).to(_counts.dtype)
+assert _counts.item() == 1
 for _write in (
     lambda: torch.zeros(3).__setitem__(torch.tensor([0]), torch.ones(1).half()),
     lambda: nn.Linear(3, 1)(torch.fft.fft(_x)),

@@ -159,27 +159,35 @@ assert torch.equal(_frozen.grad, rows.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Integer weights of a quantized layer.** In your own layer, pass ``requires_grad=False`` to ``nn.Parameter``, or register a
-# buffer. For QLoRA with FSDP, which also says *Cannot flatten integer dtype tensors*, set ``bnb_4bit_quant_storage`` to the
-# dtype of the other weights, such as ``torch.bfloat16`` (`accelerate#2813
-# <https://github.com/huggingface/accelerate/issues/2813>`__). In another library, try a newer version.
+# **Masks and integer weights of a quantized layer.** In your own layer, register a buffer. For QLoRA with FSDP, which also says
+# *Cannot flatten integer dtype tensors*, load 4 bits and set ``bnb_4bit_quant_storage`` to the dtype of the other weights, such
+# as ``torch.bfloat16`` (`accelerate#2813 <https://github.com/huggingface/accelerate/issues/2813>`__); 8 bits has no such
+# setting. In another library, try a newer version.
 
 layer = nn.Module()
 weight = torch.tensor([3, -5], dtype=torch.int8)
-layer.weight = nn.Parameter(weight, requires_grad=False)
-layer.register_buffer("offset", torch.tensor([1], dtype=torch.int8))
-print(list(layer.state_dict()), layer.weight.requires_grad)
+layer.register_buffer("weight", weight)
+layer.scale = nn.Parameter(torch.tensor(0.1))
+output = (layer.weight * layer.scale).sum()
+output.backward()
+print(list(layer.state_dict()), layer.scale.grad)
 
 # sphinx_gallery_start_ignore
-assert list(layer.state_dict()) == ["weight", "offset"]
-assert not layer.weight.requires_grad and not layer.offset.requires_grad
+assert set(layer.state_dict()) == {"weight", "scale"} and layer.scale.grad == -2
+assert not layer.weight.requires_grad and not _said(layer.requires_grad_)
 assert _said(lambda: nn.Parameter(weight)) == message
-assert _said(layer.requires_grad_) == _method
+_layer = nn.Module()
+_layer.weight = nn.Parameter(weight, requires_grad=False)
+assert _said(_layer.requires_grad_) == _method
+_float = nn.Parameter(torch.zeros(2))
+assert _said(lambda: setattr(_float, "data", weight)).startswith("data set to a tensor")
+_float.data = weight.float()
+assert _float.tolist() == [3, -5] and _float.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# Such a ``layer`` cannot be unfrozen as a whole: ``layer.requires_grad_()`` raises. Set the flag only on the parameters that
-# you train.
+# ``nn.Parameter(weight, requires_grad=False)`` works, too, but then ``layer.requires_grad_()`` raises. So does
+# ``parameter.data = weight``: write ``weight.float()``.
 #
 # What not to do
 # --------------

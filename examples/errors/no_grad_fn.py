@@ -72,8 +72,9 @@ assert loss.grad_fn is None and not loss.requires_grad
 #      - recording is usually off: compute that loss below ``with torch.enable_grad():``. In a Function, start from
 #        ``x.detach().requires_grad_()``.
 #    * - ``loss.backward()``, after batches that worked
-#      - The loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Skip the whole step, ``scaler.step``
-#        too: ``if not loss.requires_grad: continue`` (not DDP).
+#      - The loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Begin with
+#        ``loss = (0 * scores).sum()``, with all outputs of the model (``scores.nan_to_num()`` if they are masked by
+#        ``-inf``). The gradient is then zero, which DDP, a scaler and gradient accumulation need.
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #
@@ -190,41 +191,48 @@ for _kept in (False, True):
 assert not torch.from_numpy(scores.detach().numpy()).requires_grad
 _normal = torch.distributions.Normal(scores, 1.0)
 assert not _normal.sample().requires_grad and _normal.rsample().requires_grad
-# a batch without a match, after one with a match: its loss is the constant
-_sgd, _seen = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), []
+# a batch without a match: a loss that begins with a constant raises, zero times the scores does not
 _initial = {name: value.clone() for name, value in model.state_dict().items()}
-for _batch in (inputs, inputs[:0], inputs):
-    _sum = torch.tensor(0.0)
-    for _row in _batch:
-        _sum = _sum + model(_row).square().sum()
-    _sgd.zero_grad()
-    _weight = model.weight.detach().clone()
-    _seen.append(_raises(lambda s=_sum: s.clone()) if not len(_batch) else None)
-    if _sum.requires_grad:
-        _sum.backward()
-        _sgd.step()
-    assert torch.equal(_weight, model.weight) == (len(_batch) == 0)
-assert _seen == [None, True, None]
-for _whole in (False, True):  # without backward, the step of a scaler raises
-    _scaler, _said = torch.amp.GradScaler("cpu"), []
-    for _batch in (inputs, inputs[:0], inputs):
-        _sum, _before = torch.tensor(0.0), model.weight.detach().clone()
-        for _row in _batch:
-            _sum = _sum + model(_row).square().sum()
-        _sgd.zero_grad()
-        if _sum.requires_grad:
-            _scaler.scale(_sum).backward()
-        elif _whole:
-            continue
-        try:
-            _scaler.step(_sgd)
-            _scaler.update()
-        except AssertionError as error:
-            _said.append(str(error))
-            break
-        assert not torch.equal(_before, model.weight)
-    assert len(_said) == (not _whole)
-    assert _whole or _said[0].startswith("No inf checks were recorded")
+
+
+def _accumulated(start, scaled=False):
+    """Two steps of two batches each, the last one without a row, or what backward says."""
+    model.load_state_dict(_initial)
+    model.zero_grad()
+    sgd = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9, weight_decay=0.1)
+    scaler = torch.amp.GradScaler("cpu", enabled=scaled)
+    for step, batch in enumerate((inputs, inputs[:1], inputs[1:], inputs[:0])):
+        rows = model(batch)
+        loss = start(rows)
+        for row in rows:
+            loss = loss + row.square().sum()
+        if start is not _constant or len(batch):
+            scaler.scale(loss / 2).backward()
+        else:
+            assert _raises(loss.clone)
+        if step % 2:
+            scaler.step(sgd)
+            scaler.update()
+            sgd.zero_grad()
+    return model.weight.detach().clone()
+
+
+def _constant(rows):
+    return torch.tensor(0.0)
+
+
+def _zero(rows):
+    return (0 * rows).sum()
+
+
+assert torch.equal(_accumulated(_constant), _accumulated(_zero))
+assert torch.allclose(_accumulated(_zero), _accumulated(_zero, scaled=True))
+_large = torch.full((100,), 6e4, dtype=torch.float16)
+assert _zero(_large) == 0 and (0 * _large.sum()).isnan()
+_masked = model(inputs).masked_fill(torch.tensor([True, False, False]), -torch.inf)
+assert _zero(_masked).isnan()
+(_slope,) = torch.autograd.grad(_zero(_masked.nan_to_num()), model.weight)
+assert not _slope.any() and not _slope.isnan().any()
 model.load_state_dict(_initial)
 model.zero_grad()
 with warnings.catch_warnings():
@@ -323,7 +331,8 @@ assert torch.allclose(_twice.grad, 2 * _twice.detach().cos())
 # %%
 # What not to do
 # --------------
-# ``loss.requires_grad_(True)`` **before backward.** The loss still has no history: no gradient reaches the model.
+# ``loss.requires_grad_(True)`` **before backward**, or ``torch.tensor(loss, requires_grad=True)``. The loss still has no
+# history: no gradient reaches the model.
 
 model.zero_grad()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
@@ -339,6 +348,10 @@ for _ in range(3):
 
 # sphinx_gallery_start_ignore
 assert model.weight.grad is None and loss.is_leaf and loss.grad == 1
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.tensor(_loss(), requires_grad=True).backward()
+assert model.weight.grad is None
 _losses = []
 for _ in range(4):
     optimizer.zero_grad()

@@ -22,7 +22,8 @@ Can't call numpy() on Tensor that requires grad
       - losses.append(loss)
       + losses.append(loss.item())
 
-   **Not this:** ``detach()`` inside a computation that leads to the loss. The message is gone, and a part of the gradient, too.
+   **Not this:** ``detach()`` or ``torch.tensor(losses, requires_grad=True)`` on the way to the loss. The message is gone, and
+   so is the gradient, or a part of it.
 """
 
 # %%
@@ -106,14 +107,16 @@ assert _said == [f"RuntimeError: {message}"] * 7
 #      - write
 #    * - a log, a plot, a metric, an action for ``env.step``, a matching by SciPy
 #      - ``loss.item()``, ``x.detach().cpu().numpy()``
-#    * - ``np.sum([...])`` or ``np.mean([...])`` of losses, in training
-#      - ``sum([...])``, ``torch.stack([...]).mean()``, with ``axis=0`` ``mean(0)``
+#    * - ``np.sum([...])`` or ``np.mean([...])`` of losses or layers, in training
+#      - ``torch.stack([...]).sum()`` or ``.mean()``, with ``axis=0`` ``.sum(0)`` or ``.mean(0)``
 #    * - ``np.sqrt(x)``, ``np.concatenate([...])`` in ``forward`` or in a loss
 #      - ``torch.sqrt(x)``, ``torch.cat([...])``
 #    * - ``np.random.normal(mu, sigma)`` in ``forward``
-#      - ``mu + sigma * torch.randn_like(mu)``
+#      - ``torch.distributions.Normal(mu, sigma).rsample()``
 #    * - ``x * array``, with a constant of NumPy
 #      - ``x * torch.tensor(array).to(x)``, with the type and the device of ``x``
+#    * - a function for ``scipy.optimize.minimize(..., jac=True)``
+#      - ``return loss.item(), w.grad.numpy().astype(float)``
 #
 # Why
 # ---
@@ -165,7 +168,7 @@ assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0
 # %%
 # **To look at a tensor**: ``x.detach().cpu().numpy()``.
 #
-# **To train on a sum of losses**: ``sum`` of Python and ``torch.stack`` keep the graph. What PyTorch cannot compute needs
+# **To train on a sum**: ``sum`` of Python and ``torch.stack`` keep the graph. What PyTorch cannot compute needs
 # :ref:`your own Function <sphx_glr_gallery_functions_exp_function.py>`.
 
 w.grad = None
@@ -196,10 +199,33 @@ _mean = torch.from_numpy(np.mean([row.numpy() for row in _rows], axis=0))
 assert torch.equal(torch.stack(_rows).mean(0), _mean) and _mean.shape == (2, 3)
 _mu, _sigma = torch.zeros(2, requires_grad=True), torch.ones(2, requires_grad=True)
 torch.manual_seed(0)
-(_mu + _sigma * torch.randn_like(_mu)).sum().backward()
+torch.distributions.Normal(_mu, _sigma).rsample().sum().backward()
 torch.manual_seed(0)
 assert torch.equal(_mu.grad, torch.ones(2))
 assert torch.equal(_sigma.grad, torch.randn(2))
+_center = torch.tensor(0.0, requires_grad=True)  # randn_like(mu) is one number here
+assert torch.distributions.Normal(_center, _sigma).rsample().unique().numel() == 2
+_layers = [torch.rand(4, 2, requires_grad=True) for _ in range(3)]
+_by_numpy = np.sum([layer.detach().numpy() for layer in _layers], 0)
+assert np.allclose(torch.stack(_layers).sum(0).detach(), _by_numpy)
+(2 * torch.stack(_layers).sum(0)).sum().backward()
+assert all((layer.grad == 2).all() for layer in _layers)
+
+
+def _objective(start):
+    place = torch.tensor(start, dtype=torch.float32, requires_grad=True)
+    loss = (place - 3).square().sum()
+    loss.backward()
+    return loss.item(), place.grad.numpy().astype(float)
+
+
+_value, _slope = _objective(np.zeros(2))
+assert _value == 18 and _slope.tolist() == [-6, -6] and _slope.dtype == np.float64
+# numbers in a new tensor: nothing reaches the model
+_lost = torch.tensor([(w**2).item(), 1.0], requires_grad=True).sum()
+w.grad = None
+_lost.backward()
+assert w.grad is None
 _seen = []
 _block = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(inplace=True))
 _block[0].register_forward_hook(
@@ -341,7 +367,10 @@ assert scores.is_cuda and str(scores.device) == "cuda:0"
 
 # %%
 # This site is built without a GPU: hidden code computes on the CPU with tensors that say ``cuda:0``. The check that raises is
-# PyTorch's own. Which calls need ``.detach().cpu()`` first?
+# PyTorch's own.
+#
+# **If backward needs the result**, as for a sum of losses, write the PyTorch call from the table above. To look at a tensor,
+# which calls need ``.detach().cpu()`` first?
 
 # This needs a GPU.
 import matplotlib.pyplot as plt

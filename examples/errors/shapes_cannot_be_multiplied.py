@@ -73,24 +73,67 @@ def _says(call, *inputs):
 #
 # Why
 # ---
-# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. The 400 in many tutorials is
-# for images of 32 × 32 and one more convolution. Print the shapes on the way:
+# ``nn.Linear(400, 10)`` computes ``x @ weight.T + bias``, where ``weight.T`` is 400 × 10. Let each layer of your model print
+# what arrives. The last line is the layer that raises, or the last one before it:
 
-x = images
-for layer in net[:-1]:
-    x = layer(x)
-    print(f"{type(layer).__name__:<10} {tuple(x.shape)}")
+
+def show(layer, inputs):
+    if not list(layer.children()):
+        print(layer, *(tuple(x.shape) for x in inputs if torch.is_tensor(x)))
+
 
 # sphinx_gallery_start_ignore
-assert x.shape == (2, 2304)
+_last, _plain = [], show
+
+
+def _note(layer, inputs):
+    if not list(layer.children()):
+        _last[:] = [layer, inputs[0].shape]
+
+
+def show(layer, inputs):
+    _note(layer, inputs)
+    _plain(layer, inputs)
+
+
+_raised = []
+try:
+    # sphinx_gallery_end_ignore
+    for layer in net.modules():
+        layer.register_forward_pre_hook(show)
+
+    net(images)
+# sphinx_gallery_start_ignore
+except RuntimeError as error:
+    _raised.append(str(error))
+    print("RuntimeError:", error)
+assert _raised == [message] and _last == [net[-1], (2, 2304)]
+
+
+class _Deep(nn.Module):
+    """Raises in a layer of a layer, or in a product of forward."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, width))
+        self.weight = nn.Parameter(torch.ones(6, 2))
+
+    def forward(self, x):
+        return self.body(x) @ self.weight
+
+
+for _width, _input, _where in ((6, 5, 0), (7, 4, 1)):
+    _deep = _Deep(_width)
+    for _part in _deep.modules():
+        _part.register_forward_pre_hook(_note)
+    assert "shapes cannot be multiplied" in _says(_deep, torch.ones(2, _input))
+    assert _last[0] is _deep.body[_where]
 _layer = nn.Linear(400, 10)
 assert _says(_layer, torch.ones(2, 16, 12, 12)).endswith("(384x12 and 400x10)")
 _operator = "mm: " if TORCH >= (2, 15) else ""
 assert _says(nn.Linear(400, 10, bias=False), torch.ones(2, 3, 5)) == (
     f"{_operator}mat1 and mat2 shapes cannot be multiplied (6x5 and 400x10)"
 )
-_convs = nn.Conv2d(3, 6, 5), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2)
-assert nn.Sequential(*_convs)(torch.ones(1, 3, 32, 32)).numel() == 400
 # sphinx_gallery_end_ignore
 
 # %%
@@ -126,8 +169,8 @@ for _size in (28, 64):
 #   ``x.transpose(1, 2)``.
 # - **The second number is your batch**: ``(64x1024 and 64x2)`` needs ``x.T``. For 100 samples of one number,
 #   ``(1x100 and 1x10)``, it is ``x.unsqueeze(1)``.
-# - **In a model of another library**: often two parts do not belong together, as a text encoder that gives 768 numbers and a
-#   network for 4096. A weight of ``1x8388608`` is packed in 4 bits: update bitsandbytes and PEFT, and call its layer.
+# - **In a model of a library**: often two parts do not belong together (768: SD 1.5, 1024: SD 2, 2048: SDXL, 4096: T5). A
+#   weight of ``1x8388608`` is packed in 4 bits: update bitsandbytes and PEFT, and call its layer.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # With ``view(-1, 400)``, 25 images of 2,304 numbers become 144 rows. Some rows have two images:
@@ -304,9 +347,9 @@ assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T, atol=1
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_invalid_shape.py`, when it is the reshape that raises.
-# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, the same for operations element by element.
-# - :ref:`sphx_glr_gallery_errors_expected_channels.py`, the same for convolutions.
+# - :ref:`sphx_glr_gallery_errors_invalid_shape.py`, when the reshape raises.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, for operations element by element.
+# - :ref:`sphx_glr_gallery_errors_expected_channels.py`, for convolutions.
 # - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__, `nn.LSTM
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html>`__ and `torch.einsum
 #   <https://docs.pytorch.org/docs/stable/generated/torch.einsum.html>`__.

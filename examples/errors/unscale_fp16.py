@@ -69,7 +69,7 @@ assert message == "Attempting to unscale FP16 gradients."
 #        GPU: call ``model.float()``.
 #    * - the same, only after an evaluation or a save
 #      - It called ``.half()`` on the model. Give it ``copy.deepcopy(model)``: after ``.float()`` the weights stay rounded.
-#    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``
+#    * - ``trainer.train()``, ``accelerator.clip_grad_norm_``, ``accelerate/optimizer.py``
 #      - The model was loaded in ``float16``. Write ``from_pretrained(..., torch_dtype=torch.float32)``, in newer versions
 #        ``dtype=torch.float32``, and keep ``fp16=True``.
 #    * - the same, with LoRA, or after you unfroze a part
@@ -266,6 +266,34 @@ for _used in (1, 2):  # the second model has a loss in the second iteration only
     _scaler.update()
     assert torch.equal(_pair[1].weight, _start) == (_used == 1)
 assert torch.allclose(_pair[1].weight, _start - 0.1 * x.mean(0))
+_alone = torch.amp.GradScaler(
+    "cpu"
+)  # unscale_ without a gradient, and no update: the next one raises
+_steps[1].zero_grad()
+_alone.scale(_pair[0](x).mean()).backward()
+_alone.unscale_(_steps[1])
+assert _says(_alone.update) == "No inf checks were recorded prior to update."
+_alone.scale(_pair[1](x).mean()).backward()
+try:
+    _alone.unscale_(_steps[1])
+    _again = ""
+except RuntimeError as error:
+    _again = str(error)
+assert _again.startswith("unscale_() has already been called")
+_alone, _start = torch.amp.GradScaler("cpu"), _pair[1].weight.detach().clone()
+for _used in (0, 1):
+    _steps[1].zero_grad()
+    _alone.scale(_pair[_used](x).mean()).backward()
+    if any(p.grad is not None for p in _pair[1].parameters()):
+        _alone.unscale_(_steps[1])
+        _alone.step(_steps[1])
+        _alone.update()
+    assert torch.equal(_pair[1].weight, _start) == (_used == 0)
+assert torch.allclose(_pair[1].weight, _start - 0.1 * x.mean(0))
+_cut = (_pair[0](x).mean().detach()).requires_grad_()  # made to run: no gradient
+_steps[0].zero_grad()
+_alone.scale(_cut).backward()
+assert _says(_alone.step, _steps[0]) == raised[0]
 # nothing steps this time: update() raises, and without it the next step is right
 assert _says(_scaler.update) == "No inf checks were recorded prior to update."
 _steps[0].zero_grad()
@@ -274,8 +302,10 @@ assert _says(_scaler.step, _steps[0]) == _says(_scaler.update) == ""
 # sphinx_gallery_end_ignore
 
 # %%
-# Create the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, or a loss that
-# does not use these weights. If that is intended, leave out ``scaler.step`` this time, and, without another step, ``update()``.
+# Create the optimizer after the model. Other causes: ``zero_grad()`` between ``backward()`` and ``step()``, a loss made to
+# run by ``requires_grad_()`` (:ref:`its graph <sphx_glr_gallery_errors_no_grad_fn.py>` is missing), or one that does not use
+# these weights. If that is intended, leave out ``unscale_`` and ``scaler.step`` this time, and, without another step,
+# ``update()``. So ask first: ``any(p.grad is not None for p in model.parameters())``.
 #
 # *No inf checks were recorded prior to update* comes from ``scaler.update()``, often because the loop calls
 # ``optimizer.step()`` instead of ``scaler.step(optimizer)``.
@@ -308,7 +338,7 @@ assert raised == [
 
 # %%
 # Unscale, clip, step and update once, after the last ``backward()``. With ``accelerate``, call ``clip_grad_norm_`` once, under
-# ``if accelerator.sync_gradients:``.
+# ``if accelerator.sync_gradients:``. If a ``Trainer`` raises it, update Transformers and Accelerate.
 
 scaler = torch.amp.GradScaler("cpu")
 optimizer.zero_grad()
