@@ -154,8 +154,8 @@ for _value, _same in ((-100, True), (0, False)):
 #   A sound or a KV cache: cut it, or make the buffer longer.
 #
 # **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
-# ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``. A mask
-# ``(batch, queries, keys)`` needs one: ``mask[:, None]``.
+# ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``, and
+# ``(batch, queries, keys)`` one: ``mask[:, None]``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
