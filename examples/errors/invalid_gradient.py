@@ -91,14 +91,16 @@ def _message(call):
 #        the input's size. See :ref:`the CPU's error <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #    * - ``AddmmBackward0`` or another node of PyTorch
 #      - often code that changes the size of a tensor through ``.data``
-#    * - the same, and ``expected ... [0]`` with DeepSpeed ZeRO-3
+#    * - your class or a node, and ``forward`` sets a parameter with ``.data =`` (LSQ under DDP)
+#      - the parameter. Give it its shape in ``__init__``, and use ``.data.copy_(value)``.
+#    * - ``expected ... [0]`` with DeepSpeed ZeRO-3
 #      - a partitioned weight, often used outside its own layer. Call the layer, or take ZeRO-2.
 #    * - ``CompiledFunctionBackward``
 #      - the same step without ``torch.compile``. If it works, update PyTorch or leave this part uncompiled.
 #
 # ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. ``got []`` in a mean loss: in ``backward``, write
-# ``/ x.numel()`` for ``.mean()``. If the message ends in *expected
-# device ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
+# ``/ x.numel()`` for ``.mean()``. For *expected device ... but got cpu*, write ``torch.ones_like(x)`` instead of
+# ``torch.ones(2, 3)`` in ``backward``.
 #
 # Why
 # ---
@@ -250,6 +252,17 @@ _input = _old[0].requires_grad_()
 assert "got [2, 4] but expected shape compatible with [2, 5]" in _message(
     _Unchecked.apply(_input, _old[1]).sum().backward
 )
+# DDP keeps the node of each parameter, and with it the shape
+for _length, _fits in ((0, False), (1, True)):
+    _step = nn.Parameter(torch.ones(_length))
+    _kept_node = _step.view_as(_step).grad_fn.next_functions[0][0]
+    if _fits:
+        _step.data.copy_(torch.tensor([2.0]))
+    else:
+        _step.data = torch.tensor([2.0])
+    _said = _message(_AnyScale.apply(torch.ones(3), _step).sum().backward)
+    assert ("got [1] but expected shape compatible with [0]" not in _said) == _fits
+assert _said == "" and _step.grad.tolist() == [3] and _step.tolist() == [2]
 _flagged = type(
     "_Flagged",
     (Function,),
@@ -465,7 +478,7 @@ assert _returning(lambda dx: None, flags=()) is None  # a forgotten return
 #
 # What not to do
 # --------------
-# **Expand the gradient** to the shape in the message. Each row then gets the sum over all rows. ``gradcheck`` sees it:
+# **Expand the gradient** to the shape in the message. ``gradcheck`` sees it:
 
 from torch.autograd import gradcheck
 

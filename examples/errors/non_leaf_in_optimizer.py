@@ -131,7 +131,7 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 #
 # **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
 # is none, and no parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is none after
-# ``model.cuda()``: make it a parameter. For weight dropout in ``_parameters``, take
+# ``model.cuda()``: build the model in ``with torch.device("cuda"):``. For weight dropout in ``_parameters``, take
 # ``nn.utils.parametrize.register_parametrization(lstm, "weight_hh_l0", nn.Dropout(0.5))``.
 
 from torch import nn
@@ -167,7 +167,10 @@ class _Buffered(nn.Module):
 
 
 assert _refused([_Buffered().weight]) is None
-assert _refused([_Buffered().double().weight]) == message
+assert _refused([_Buffered().to("meta").weight]) == message
+with torch.device("meta"):
+    _there = _Buffered()
+assert _refused([_there.to("meta").weight]) is None
 _dropped = nn.LSTM(3, 4)
 _raw = nn.Parameter(_dropped.weight_hh_l0.detach().clone())
 _dropped._parameters["weight_hh_l0"] = nn.functional.dropout(_raw)

@@ -125,8 +125,6 @@ assert _stored(True) == message and not _stored(False)
 # sphinx_gallery_end_ignore
 
 # %%
-# More ways:
-#
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 54 46
@@ -143,6 +141,8 @@ assert _stored(True) == message and not _stored(False)
 #      - compute the new weights, as below
 #    * - ``checkpoint(..., use_reentrant=True)`` around a parameter
 #      - ``use_reentrant=False``; in MAML, :ref:`outside <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
+#    * - ``nn.DataParallel`` returns ``x``
+#      - compute the penalty in ``forward``
 #    * - you ask for the parameters of an FSDP model
 #      - ``backward()``, then their ``.grad``
 #
@@ -179,6 +179,15 @@ for _line in (*_plain, lambda x: x.argmax(1, keepdim=True).expand(5, 2), _withou
     assert _found(torch.exp, _line, lambda x: net[0](x.float()), torch.tanh) == 1
 assert reaches(net(points), points) and not reaches(net(points), points[:, :1])
 assert reaches(net[0](points), points) and not reaches(h, points)
+_chunks = [c * 1 for c in points.chunk(2)]  # as DataParallel scatters
+_results = torch.cat([net(c) for c in _chunks])
+assert _says(lambda: torch.autograd.grad(_results.sum(), torch.cat(_chunks))) == message
+_penalties = [
+    torch.autograd.grad(net(c).sum(), c, create_graph=True)[0].square().sum()
+    for c in _chunks
+]
+_whole = torch.autograd.grad(net(points).sum(), points, create_graph=True)[0]
+assert torch.allclose(sum(_penalties), _whole.square().sum())
 _copy = copy.deepcopy(net)
 assert _says(lambda: torch.autograd.grad(_copy(points).sum(), net[0].weight)) == message
 # sphinx_gallery_end_ignore
@@ -271,8 +280,7 @@ assert _u_xx.tolist() == [[0]] * 5
 
 # %%
 # If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest (learn2learn:
-# ``allow_unused=True``). If the derivative is
-# zero, as that of ``u_x`` for a linear ``u`` or the force on a lone atom, pass ``materialize_grads=True``.
+# ``allow_unused=True``). If the derivative is zero, as that of ``u_x`` for a linear ``u``, pass ``materialize_grads=True``.
 #
 # **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
 
