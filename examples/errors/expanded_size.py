@@ -113,7 +113,7 @@ for _shape, _target, _fits in (
 # The fix
 # -------
 # **Rows of different lengths:** pad them, and keep the lengths. Pad labels with ``padding_value=-100``, which cross entropy
-# skips. For a loader, see :ref:`the page on data loading <sphx_glr_gallery_training_data_loading.py>`.
+# skips. For a loader, see :ref:`data loading <sphx_glr_gallery_training_data_loading.py>`.
 
 from torch.nn.utils.rnn import pad_sequence
 
@@ -148,14 +148,14 @@ for _value, _same in ((-100, True), (0, False)):
 # - Pretrained vectors have 100 numbers: make ``nn.Embedding(n, 100)``. A head for other classes: do not copy it.
 # - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``. Of another height: resize it, or pad it to a
 #   multiple of the stride.
-# - Weights of a file (Darknet) are flat: ``weight.copy_(numbers.view_as(weight))``.
+# - Darknet's weights are flat: ``weight.copy_(numbers.view_as(weight))``.
 # - A bias needs one number for each output, an attention mask the length of the keys.
 # - A sequence is longer than a table of 512 positions (RoBERTa: 514): in the tokenizer, ``truncation=True, max_length=512``.
 #   A sound or a KV cache: cut it, or make the buffer longer.
 #
-# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
-# ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``, and
-# ``(batch, queries, keys)`` one: ``mask[:, None]``.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. For
+# images: ``alpha.view(-1, 1, 1, 1)``. A mask ``(batch, length)`` for attention with heads needs two in the middle:
+# ``mask[:, None, None, :]``, and ``(batch, queries, keys)`` one: ``mask[:, None]``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
@@ -167,6 +167,16 @@ assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
 assert "(4) must match the existing size (2)" in _said(
     lambda: norm.squeeze(1).expand_as(table)
 )
+_alpha, _real, _fake = torch.rand(4, 1), torch.rand(4, 3, 8, 8), torch.rand(4, 3, 8, 8)
+assert "(8) must match the existing size (4)" in _said(
+    lambda: _alpha.expand(_real.shape)
+)
+_mixed = torch.lerp(_fake, _real, _alpha.view(-1, 1, 1, 1).expand(_real.shape))
+for _one in range(4):
+    _alone = torch.lerp(_fake[_one], _real[_one], _alpha[_one].item())
+    assert torch.allclose(_mixed[_one], _alone)
+_tall = _alpha.expand(4, 3, 4, 8)  # as many lines as images: no message, and wrong
+assert not torch.equal(_tall, _alpha.view(-1, 1, 1, 1).expand(4, 3, 4, 8))
 # the targets of another size
 for _call in (
     lambda: torch.nn.functional.linear(
