@@ -116,8 +116,8 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# ``output`` and ``inputs`` in the message are PyTorch's example, not your variables. (The site is built without a GPU, so
-# hidden code calls cuDNN's operation on the device ``meta``.)
+# (The site is built without a GPU, so hidden code calls cuDNN's operation on the device ``meta``.) If your message names
+# ``_thnn_fused_lstm_cell_backward``, update PyTorch.
 #
 # The last frame of the traceback that is not PyTorch's tells which forward pass to change:
 #
@@ -129,16 +129,15 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 #      - put the ``with`` around
 #    * - ``penalty.backward()``, ``loss_d.backward()`` of a GAN or a physical loss
 #      - the forward pass whose slope is in the loss
-#    * - ``torch.autograd.grad`` of a product with a vector (TRPO, a Hessian)
+#    * - ``torch.autograd.grad`` of a product with a vector (TRPO, a Hessian, influence)
 #      - the forward pass of the loss or the policy, or ``hessian()`` and ``hvp()``, which run it
 #    * - the outer ``backward()`` of meta-learning
 #      - the whole inner loop (`higher#4 <https://github.com/facebookresearch/higher/issues/4>`__)
 #
 # Why
 # ---
-# cuDNN is NVIDIA's library for neural networks. It computes the whole layer, with all its time steps, in one operation. Its
-# backward is again one operation, and PyTorch has no derivative for it. Without cuDNN, PyTorch computes each time step with
-# operations that it can differentiate twice.
+# cuDNN computes the whole layer, with all its time steps, in one operation. Its backward is one operation too, and PyTorch has
+# no derivative for it. Without cuDNN, PyTorch computes each time step with operations that it can differentiate twice.
 #
 # .. how-measured:: This code counts the nodes in the graph of one LSTM, for sequences of four lengths, and draws them.
 
@@ -239,9 +238,9 @@ assert len(raised) == 1  # around backward it does not help
 #
 #    * - the frame
 #      - what to do
-#    * - a training step, after an evaluation or after a function that generates text
+#    * - a training step, after an evaluation or a function that generates text
 #      - That called ``eval()``. Call ``model.train()`` after it, before the forward pass.
-#    * - a saliency map, ``captum``, an attack
+#    * - a saliency map, ``captum``, an attack, influence, dynamic evaluation
 #      - Forward without cuDNN, as above, or the whole ``attribute()``, which runs it. The model stays in ``eval()``.
 #    * - a training step for layers before an LSTM in ``eval()``, such as a reward model
 #      - The same, or ``train()`` for the LSTM alone, below.

@@ -58,7 +58,7 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor.
+# - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor. Change the one that is wrong.
 # - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``.
 #
 # Why
@@ -112,8 +112,8 @@ for _shape, _target, _fits in (
 # %%
 # The fix
 # -------
-# **Rows of different lengths:** pad them, and keep the lengths. For a loader, see :ref:`the page on
-# data loading <sphx_glr_gallery_training_data_loading.py>`.
+# **Rows of different lengths:** pad them, and keep the lengths. Pad labels with ``padding_value=-100``, which cross entropy
+# skips. For a loader, see :ref:`data loading <sphx_glr_gallery_training_data_loading.py>`.
 
 from torch.nn.utils.rnn import pad_sequence
 
@@ -129,6 +129,14 @@ print("mean of each row:   ", (batch * mask).sum(1) / lengths)
 assert batch.tolist() == [[2, 4, 6, 0], [1, 2, 3, 6]]
 assert ((batch * mask).sum(1) / lengths).tolist() == [4, 3]
 assert batch.mean(1).tolist() == [3, 3]
+_logits = torch.randn(2, 4, 3)
+_labels = [torch.tensor([2, 1, 2]), torch.tensor([1, 2, 1, 0])]
+_loss = torch.nn.functional.cross_entropy
+_of_rows = _loss(torch.cat([_logits[0, :3], _logits[1]]), torch.cat(_labels))
+for _value, _same in ((-100, True), (0, False)):
+    _padded = pad_sequence(_labels, batch_first=True, padding_value=_value)
+    _of_batch = _loss(_logits.flatten(0, 1), _padded.flatten())
+    assert torch.allclose(_of_batch, _of_rows) == _same
 # sphinx_gallery_end_ignore
 
 # %%
@@ -138,13 +146,16 @@ assert batch.mean(1).tolist() == [3, 3]
 # - The last window of a series is short: loop over ``range(len(series) - width + 1)``. Without overlap, pad it instead.
 # - A queue as in MoCo ends inside of the batch: ``queue[:, (ptr + torch.arange(B)) % K] = keys.T``.
 # - Pretrained vectors have 100 numbers: make ``nn.Embedding(n, 100)``. A head for other classes: do not copy it.
-# - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``.
+# - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``. Of another height: resize it, or pad it to a
+#   multiple of the stride.
+# - Darknet's weights are flat: ``weight.copy_(numbers.view_as(weight))``.
 # - A bias needs one number for each output, an attention mask the length of the keys.
 # - A sequence is longer than a table of 512 positions (RoBERTa: 514): in the tokenizer, ``truncation=True, max_length=512``.
 #   A sound or a KV cache: cut it, or make the buffer longer.
 #
-# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. A mask
-# ``(batch, length)`` for attention with heads needs two in the middle: ``mask[:, None, None, :]``.
+# **One number for each row**, such as a norm, needs a last dimension of size 1: ``keepdim=True`` or ``unsqueeze(-1)``. For
+# images: ``alpha.view(-1, 1, 1, 1)``. A mask ``(batch, length)`` for attention with heads needs two in the middle:
+# ``mask[:, None, None, :]``, and ``(batch, queries, keys)`` one: ``mask[:, None]``.
 
 table = torch.arange(1.0, 9.0).reshape(2, 4)
 norm = table.norm(dim=1, keepdim=True)
@@ -156,6 +167,16 @@ assert torch.allclose(scaled.norm(dim=1), torch.ones(2))
 assert "(4) must match the existing size (2)" in _said(
     lambda: norm.squeeze(1).expand_as(table)
 )
+_alpha, _real, _fake = torch.rand(4, 1), torch.rand(4, 3, 8, 8), torch.rand(4, 3, 8, 8)
+assert "(8) must match the existing size (4)" in _said(
+    lambda: _alpha.expand(_real.shape)
+)
+_mixed = torch.lerp(_fake, _real, _alpha.view(-1, 1, 1, 1).expand(_real.shape))
+for _one in range(4):
+    _alone = torch.lerp(_fake[_one], _real[_one], _alpha[_one].item())
+    assert torch.allclose(_mixed[_one], _alone)
+_tall = _alpha.expand(4, 3, 4, 8)  # as many lines as images: no message, and wrong
+assert not torch.equal(_tall, _alpha.view(-1, 1, 1, 1).expand(4, 3, 4, 8))
 # the targets of another size
 for _call in (
     lambda: torch.nn.functional.linear(
@@ -190,10 +211,35 @@ assert "(8) must match the existing size (9)" in _said(
 )
 _buffer[0] = _sound[:8]
 assert torch.ones(5, 6, 3).permute(2, 0, 1).shape == (3, 5, 6)
+_weight, _numbers = torch.zeros(4, 3, 3, 3), torch.rand(4 * 27)
+_says_so = "(3) must match the existing size (108)"
+assert _says_so in _said(lambda: _weight.__setitem__(..., _numbers))
+assert torch.equal(_weight.copy_(_numbers.view_as(_weight)).flatten(), _numbers)
+
+
+def _doubled(image):  # half of the size, written to each second place
+    whole = torch.zeros(image.shape)
+    whole[:, ::2, ::2] = torch.nn.functional.avg_pool2d(image, 2)
+    return whole
+
+
+_image = torch.rand(3, 13, 17)
+assert "must match the existing size" in _said(lambda: _doubled(_image))
+_image = torch.nn.functional.pad(_image, (0, -17 % 2, 0, -13 % 2))
+assert _doubled(_image).shape == (3, 14, 18)
 _scores, _keep = torch.randn(2, 4, 4, 4), mask  # batch, heads, queries, keys
 assert "(4) must match the existing size (2)" in _said(lambda: _keep.expand_as(_scores))
 _weights = _scores.masked_fill(~_keep[:, None, None, :], float("-inf")).softmax(-1)
 assert not _weights[0, :, :, 3].any() and _weights[0, :, :, :3].all()
+_pairs = _keep[:, None, :] & torch.ones(4, 4).tril().bool()  # batch, queries, keys
+_scores = torch.randn(2, 3, 4, 4)
+assert "(3) must match the existing size (2)" in _said(
+    lambda: _pairs.expand_as(_scores)
+)
+_weights = _scores.masked_fill(~_pairs[:, None], float("-inf")).softmax(-1)
+for _sample in range(2):
+    _alone = _scores[_sample].masked_fill(~_pairs[_sample], float("-inf")).softmax(-1)
+    assert torch.equal(_weights[_sample], _alone)
 # sphinx_gallery_end_ignore
 
 # %%

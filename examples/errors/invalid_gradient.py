@@ -31,6 +31,9 @@ import torch
 from torch.autograd import Function
 
 # sphinx_gallery_start_ignore
+# isort: split
+from torch import nn
+
 try:
     # sphinx_gallery_end_ignore
     class Scale(Function):
@@ -83,16 +86,21 @@ def _message(call):
 #      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
 #      - the call of the library. Compare your shapes with the library's example. A first size of 0: nothing is left to draw.
+#    * - ``MmBackward`` or ``AddmmBackward``, without a ``0``
+#      - a ``Linear`` on a GPU in PyTorch 1.9, which does not check its input. ``got`` has its ``in_features``, ``expected``
+#        the input's size. See :ref:`the CPU's error <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #    * - ``AddmmBackward0`` or another node of PyTorch
 #      - often code that changes the size of a tensor through ``.data``
-#    * - the same, and ``expected ... [0]`` with DeepSpeed ZeRO-3
+#    * - your class or a node, and ``forward`` sets a parameter with ``.data =`` (LSQ under DDP)
+#      - the parameter. Give it its shape in ``__init__``, and use ``.data.copy_(value)``.
+#    * - ``expected ... [0]`` with DeepSpeed ZeRO-3
 #      - a partitioned weight, often used outside its own layer. Call the layer, or take ZeRO-2.
 #    * - ``CompiledFunctionBackward``
-#      - the same step without ``torch.compile``. If it works, leave this part uncompiled or update PyTorch.
+#      - the same step without ``torch.compile``. If it works, update PyTorch or leave this part uncompiled.
 #
 # ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. ``got []`` in a mean loss: in ``backward``, write
-# ``/ x.numel()`` for ``.mean()``. If the message ends in *expected
-# device ... but got cpu*, look in ``backward`` for a tensor such as ``torch.ones(2, 3)``. Write ``torch.ones_like(x)`` instead.
+# ``/ x.numel()`` for ``.mean()``. For *expected device ... but got cpu*, write ``torch.ones_like(x)`` instead of
+# ``torch.ones(2, 3)`` in ``backward``.
 #
 # Why
 # ---
@@ -107,7 +115,7 @@ y = Scale.apply(x, scale)
 # The fix
 # -------
 # **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others. Undo ``flatten``
-# with ``view_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Then run
+# with ``reshape_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Then run
 # ``gradcheck``.
 
 
@@ -196,7 +204,7 @@ for _forward, _wrong, _right, _got in (
     (
         lambda x: (2 * x.flatten(), None),
         lambda g, x, _: 2 * g,
-        lambda g, x, _: 2 * g.view_as(x),
+        lambda g, x, _: 2 * g.reshape_as(x),
         "[6]",
     ),
     (
@@ -224,6 +232,37 @@ _mean = lambda x: (x.square().mean(), None)  # noqa: E731
 assert _shaped(_mean, lambda g, x, _: g * 2 * x) is False  # without the division
 _turned = lambda x: (2 * x.t(), None)  # noqa: E731
 assert _shaped(_turned, lambda g, x, _: 2 * g.reshape_as(x)) is False
+_old = torch.rand(2, 5), torch.rand(3, 4)  # an input with 5 features for Linear(4, 3)
+assert "cannot be multiplied" in _message(lambda: nn.functional.linear(*_old))
+
+
+class _Unchecked(Function):  # the gradients of an mm that does not check its sizes
+    @staticmethod
+    def forward(ctx, x, weight):
+        ctx.save_for_backward(x, weight)
+        return x[:, : weight.shape[1]] @ weight.t()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        x, weight = ctx.saved_tensors
+        return gradient @ weight, gradient.t() @ x
+
+
+_input = _old[0].requires_grad_()
+assert "got [2, 4] but expected shape compatible with [2, 5]" in _message(
+    _Unchecked.apply(_input, _old[1]).sum().backward
+)
+# DDP keeps the node of each parameter, and with it the shape
+for _length, _fits in ((0, False), (1, True)):
+    _step = nn.Parameter(torch.ones(_length))
+    _kept_node = _step.view_as(_step).grad_fn.next_functions[0][0]
+    if _fits:
+        _step.data.copy_(torch.tensor([2.0]))
+    else:
+        _step.data = torch.tensor([2.0])
+    _said = _message(_AnyScale.apply(torch.ones(3), _step).sum().backward)
+    assert ("got [1] but expected shape compatible with [0]" not in _said) == _fits
+assert _said == "" and _step.grad.tolist() == [3] and _step.tolist() == [2]
 _flagged = type(
     "_Flagged",
     (Function,),
@@ -439,7 +478,7 @@ assert _returning(lambda dx: None, flags=()) is None  # a forgotten return
 #
 # What not to do
 # --------------
-# **Expand the gradient** to the shape in the message. Each row then gets the sum over all rows. ``gradcheck`` sees it:
+# **Expand the gradient** to the shape in the message. ``gradcheck`` sees it:
 
 from torch.autograd import gradcheck
 

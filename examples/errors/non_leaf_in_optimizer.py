@@ -60,8 +60,8 @@ assert raised == [message] * 3
 
 # %%
 # A *leaf* is a tensor without a ``grad_fn``: one that you made, or a parameter. ``print(w.is_leaf)`` tells which of your
-# tensors is not. Rows of a weight are none, as ``itertools.chain(*net.parameters(), w)`` gives them: write
-# ``[*net.parameters(), w]``.
+# tensors is not, and ``print([n for n, p in model.named_parameters() if not p.is_leaf])`` which of a model's. Rows of a weight
+# are none, as ``itertools.chain(*net.parameters(), w)`` gives them: write ``[*net.parameters(), w]``.
 #
 # Why
 # ---
@@ -130,7 +130,9 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # ``torch.autograd.grad(loss, w, create_graph=True)``. A slice, too: ``torch.cat`` puts it back in each step.
 #
 # **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
-# is none, and no parameter of the module. Move the module instead.
+# is none, and no parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is none after
+# ``model.cuda()``: build the model in ``with torch.device("cuda"):``. For weight dropout in ``_parameters``, take
+# ``nn.utils.parametrize.register_parametrization(lstm, "weight_hh_l0", nn.Dropout(0.5))``.
 
 from torch import nn
 
@@ -156,6 +158,43 @@ class _Moved(nn.Module):
 
 
 assert not list(_Moved().parameters())
+
+
+class _Buffered(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("weight", torch.ones(3).requires_grad_())
+
+
+assert _refused([_Buffered().weight]) is None
+assert _refused([_Buffered().to("meta").weight]) == message
+with torch.device("meta"):
+    _there = _Buffered()
+assert _refused([_there.to("meta").weight]) is None
+_dropped = nn.LSTM(3, 4)
+_raw = nn.Parameter(_dropped.weight_hh_l0.detach().clone())
+_dropped._parameters["weight_hh_l0"] = nn.functional.dropout(_raw)
+assert _refused(_dropped.parameters()) == message
+assert [n for n, p in _dropped.named_parameters() if not p.is_leaf] == ["weight_hh_l0"]
+
+
+class _Seeded(nn.Dropout):
+    def forward(self, weight):
+        torch.manual_seed(1)
+        return super().forward(weight)
+
+
+_plain, _dropped = nn.LSTM(3, 4), nn.LSTM(3, 4)
+_dropped.load_state_dict(_plain.state_dict())
+nn.utils.parametrize.register_parametrization(_dropped, "weight_hh_l0", _Seeded())
+assert _refused(_dropped.parameters()) is None
+_words, _of = torch.rand(5, 2, 3), _dropped.parametrizations.weight_hh_l0
+_dropped(_words)[0].square().sum().backward()
+_weights = {"weight_hh_l0": _plain.weight_hh_l0 * _Seeded()(torch.ones(16, 4))}
+_same = torch.func.functional_call(_plain, _weights, (_words,))[0]
+(_slope,) = torch.autograd.grad(_same.square().sum(), _plain.weight_hh_l0)
+assert torch.allclose(_of.original.grad, _slope, atol=1e-6) and _slope.any()
+assert torch.allclose(_dropped.eval()(_words)[0], _plain(_words)[0], atol=1e-6)
 _net = nn.Linear(3, 2)
 assert _refused(itertools.chain(*_net.parameters(), _row := made[None])) == message
 assert _refused([*_net.parameters(), made]) is None and not _row.is_leaf
@@ -305,7 +344,8 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 
 # %%
 # Write ``nn.ModuleList([...])`` instead of the list. The message also comes if you filter by ``requires_grad`` after everything
-# was frozen, or after a loop over a stored ``model.parameters()``: call it again.
+# was frozen, if LoRA found none of its modules or has no learning rate, or after a loop over a stored ``model.parameters()``:
+# call it again.
 #
 # *One of the params is Module.parameters*: write ``[*a.parameters(), *b.parameters()]``. *One of the params is str*: put the
 # dict into a list. A single tensor, too, ``SGD([w], lr=0.1)``:

@@ -132,11 +132,11 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 # %%
 # - **With** ``batch_size=1``: take a larger batch size. ``drop_last=True`` does not help.
 # - **DataParallel** splits each batch, and so does TabNet (``virtual_batch_size``). Take a batch size that makes equal parts of
-#   two samples or more.
+#   two samples or more, and ``drop_last=True``.
 # - **The batch is larger**, the message says ``[1, ...]``: look for a mask, ``squeeze`` or mean that leaves one row.
-# - **In validation or when you use the model**: call ``model.eval()``, and ``model.train()`` before you train on. For Monte
-#   Carlo dropout, call ``train()`` on the dropout layers alone.
-# - **In** ``__init__``, where a model runs one image to count features: ``eval()`` before that and ``train()`` after it.
+# - **In validation, or when you use the model**, such as an actor for one state: call ``model.eval()``, and ``model.train()``
+#   before you train on. For Monte Carlo dropout, call ``train()`` on the dropout layers alone.
+# - **In a dry run with one image**, as in ``__init__`` of YOLO or in a summary: ``eval()`` before it and ``train()`` after it.
 # - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
 #   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``.
 # - **DistributedDataParallel** with one sample on each GPU: wrap ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``.
@@ -168,6 +168,17 @@ assert _tuned[2].training and _tuned[1].bias.grad.any()
 # DataParallel splits a batch of 5 for 4 devices into 2, 2 and 1, and 10 into 3, 3, 3, 1
 assert [len(part) for part in samples[:5].chunk(4)] == [2, 2, 1]
 assert [len(part) for part in torch.rand(10).chunk(4)] == [3, 3, 3, 1]
+# 8 makes equal parts, and a last batch of 5 does not
+_whole = DataLoader(torch.rand(21, 3), batch_size=8)
+assert [len(b.chunk(4)[-1]) for b in _whole] == [2, 2, 1]
+_whole = DataLoader(torch.rand(21, 3), batch_size=8, drop_last=True)
+assert [len(b.chunk(4)[-1]) for b in _whole] == [2, 2]
+# a dry run in train() with two images changes what the model learned of the data
+_dry = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.BatchNorm2d(3))
+_dry.eval()(torch.ones(1, 3, 8, 8))
+assert not _dry.train()[1].running_mean.any()
+_dry(torch.ones(2, 3, 8, 8))
+assert _dry[1].running_mean.any()
 for _parts in range(1, 9):
     for _times in range(2, 5):
         assert len({len(p) for p in torch.rand(_times * _parts).chunk(_parts)}) == 1

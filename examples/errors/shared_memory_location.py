@@ -71,9 +71,10 @@ assert _says(torch.zeros(1, 4).expand(3, 4).clamp_, 0) == message
 #    * - the frame
 #      - cause and fix
 #    * - your line with ``x += ...``, ``x[...] = ...``, ``x.clamp_()`` or a layer with ``inplace=True``
-#      - ``x``: copy it before the write, as below.
+#      - ``x``: copy it where it is expanded, as below. A copy made only for the write leaves a stored state
+#        unchanged.
 #    * - a hook, your own ``backward`` or a line after ``torch.autograd.grad``, as with ``gradient *= 2``
-#      - the gradient: ``gradient = gradient * 2``
+#      - the gradient: ``gradient = gradient * 2``. A hook must ``return`` it.
 #    * - ``clip_grad_norm_``, after ``p.grad = gradient``
 #      - ``p.grad = gradient.clone()``
 #    * - ``load_state_dict``, ``DistributedDataParallel``
@@ -211,6 +212,21 @@ def _hooked(hook):
 
 assert _says(_hooked, lambda gradient: gradient.mul_(2)) == message
 assert _hooked(lambda gradient: gradient * 2) == [4, 4, 4]
+
+
+def _forgets(gradient):
+    gradient = gradient * 2  # and returns nothing
+
+
+assert _hooked(_forgets) == [2, 2, 2]
+# a running mean: copied where it is expanded it is kept, copied before each write it is not
+_kept, _lost = torch.zeros(1, 4).expand(3, 4).clone(), torch.zeros(1, 4).expand(3, 4)
+for _batch in (torch.rand(3, 4), torch.rand(3, 4)):
+    assert _says(_lost.mul_, 0.9) == message
+    _kept.mul_(0.9).add_(_batch, alpha=0.1)
+    _copy = _lost.clone()
+    _copy.mul_(0.9).add_(_batch, alpha=0.1)
+assert _kept.any() and not _lost.any() and torch.allclose(_copy, 0.1 * _batch)
 _p = nn.Parameter(torch.ones(3))
 _p.grad = torch.autograd.grad(_p.sum(), _p)[0]
 assert _says(_p.grad.mul_, 2) == message
@@ -263,6 +279,8 @@ assert _live.tolist() == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
+# **In a model**, ``print([n for n, t in model.state_dict().items() if 0 in t.stride()])`` names the tensor.
+#
 # **A buffer**: register a copy: ``self.register_buffer("table", table.expand(2,
 # 4).clone())``.
 #
@@ -299,6 +317,10 @@ assert len(raised) == 3 and raised[2] == message
 _holder = nn.Module()
 _holder.weight = nn.Parameter(torch.ones(4).expand(3, 4))
 assert message in _says(_holder.load_state_dict, {"weight": torch.ones(3, 4)})
+_holder.register_buffer("table", torch.eye(4).expand(2, 4, 4))
+_holder.layer = nn.Linear(1, 1)
+_named = [n for n, t in _holder.state_dict().items() if 0 in t.stride()]
+assert _named == ["weight", "table"]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -317,7 +339,8 @@ assert torch.allclose(cloned, 1 - 0.1 * data)
 # sphinx_gallery_end_ignore
 
 # %%
-# **Write row by row, or element by element.** Each of these writes changes all rows:
+# **Write row by row, or element by element.** Windows of ``unfold`` share elements, too. Each of
+# these writes changes all rows:
 
 start = torch.zeros(1, 4)
 state = start.expand(3, 4)
@@ -330,6 +353,9 @@ print("one element was set:    ", state[:, 0])
 
 # sphinx_gallery_start_ignore
 assert state[:, 0].tolist() == [50] * 3 and state[:, 1:].eq(3).all()
+_windows = torch.zeros(5).unfold(0, 3, 1)
+_windows += 1  # each window of its own would hold ones
+assert (_windows != 1).any()
 # sphinx_gallery_end_ignore
 
 # %%

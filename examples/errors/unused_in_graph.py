@@ -31,6 +31,8 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import copy
+
 import torch.utils.checkpoint
 
 try:
@@ -123,8 +125,6 @@ assert _stored(True) == message and not _stored(False)
 # sphinx_gallery_end_ignore
 
 # %%
-# More ways:
-#
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 54 46
@@ -137,16 +137,66 @@ assert _stored(True) == message and not _stored(False)
 #      - ask for the earlier ``x``; write ``y = x + 1``
 #    * - ``x.long()``, ``argmax`` or ``dist.sample()`` on the way
 #      - ask for the embedding's output; ``dist.rsample()``
-#    * - ``optimizer.step()`` or ``load_state_dict`` on the way (MAML)
+#    * - ``deepcopy(model)``, ``optimizer.step()`` or ``load_state_dict`` on the way (MAML, LSTM too)
 #      - compute the new weights, as below
 #    * - ``checkpoint(..., use_reentrant=True)`` around a parameter
 #      - ``use_reentrant=False``; in MAML, :ref:`outside <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
+#    * - ``nn.DataParallel`` returns ``x``
+#      - compute the penalty in ``forward``
 #    * - you ask for the parameters of an FSDP model
 #      - ``backward()``, then their ``.grad``
 #
+# **To find the line** that loses ``x``, print this after each line. The first False is the one:
+
+
+def reaches(h, x):
+    if not h.requires_grad:
+        return False
+    (g,) = torch.autograd.grad(h.sum(), x, retain_graph=True, allow_unused=True)
+    return g is not None
+
+
+h = net[0](points)
+print("after the layer: ", reaches(h, points))
+h = torch.tanh(h.detach())
+print("after detach():  ", reaches(h, points))
+
+
+# sphinx_gallery_start_ignore
+def _found(*lines):
+    x = h = torch.rand(5, 2, requires_grad=True)
+    reached = [reaches(h := line(h), x) for line in lines]
+    assert reached == sorted(reached, reverse=True)
+    return reached.index(False)
+
+
+def _without(x):
+    with torch.no_grad():
+        return x * 2
+
+
+for _line in (*_plain, lambda x: x.argmax(1, keepdim=True).expand(5, 2), _without):
+    assert _found(torch.exp, _line, lambda x: net[0](x.float()), torch.tanh) == 1
+assert reaches(net(points), points) and not reaches(net(points), points[:, :1])
+assert reaches(net[0](points), points) and not reaches(h, points)
+_chunks = [c * 1 for c in points.chunk(2)]  # as DataParallel scatters
+_results = torch.cat([net(c) for c in _chunks])
+assert _says(lambda: torch.autograd.grad(_results.sum(), torch.cat(_chunks))) == message
+_penalties = [
+    torch.autograd.grad(net(c).sum(), c, create_graph=True)[0].square().sum()
+    for c in _chunks
+]
+_whole = torch.autograd.grad(net(points).sum(), points, create_graph=True)[0]
+assert torch.allclose(sum(_penalties), _whole.square().sum())
+_copy = copy.deepcopy(net)
+assert _says(lambda: torch.autograd.grad(_copy(points).sum(), net[0].weight)) == message
+# sphinx_gallery_end_ignore
+
+# %%
 # The fix
 # -------
-# **Compute the result from the tensor that you ask for.** A loss with ``u_x`` in it needs ``create_graph=True``.
+# **Compute the result from the tensor that you ask for.** A loss with ``u_x`` in it needs ``create_graph=True``. Of several
+# outputs, take one: ``u[:, :1].sum()``.
 
 x, t = points[:, :1], points[:, 1:]
 u = net(torch.cat([x, t], dim=1))
@@ -187,7 +237,9 @@ parts = nn.ModuleDict({name: nn.Linear(2, 2) for name in ("body", "a", "b")})
 loss = parts["a"](parts["body"](points)).square().sum()
 
 parameters = {n: p for n, p in parts.named_parameters() if p.requires_grad}
-gradients = torch.autograd.grad(loss, parameters.values(), allow_unused=True)
+gradients = torch.autograd.grad(
+    loss, parameters.values(), retain_graph=True, allow_unused=True
+)
 print([n for n, g in zip(parameters, gradients, strict=True) if g is None])
 
 # sphinx_gallery_start_ignore
@@ -227,8 +279,8 @@ assert _u_xx.tolist() == [[0]] * 5
 # sphinx_gallery_end_ignore
 
 # %%
-# If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest. If the derivative is
-# zero, as that of ``u_x`` for a linear ``u`` or the force on a lone atom, pass ``materialize_grads=True``.
+# If that is intended, remove them from ``parameters``, and ``zip`` the gradients with the rest (learn2learn:
+# ``allow_unused=True``). If the derivative is zero, as that of ``u_x`` for a linear ``u``, pass ``materialize_grads=True``.
 #
 # **If an update of the weights is on the way,** a plain ``optimizer.step()`` does not record it. Compute the new weights:
 
@@ -293,7 +345,7 @@ assert _says(lambda: torch.autograd.grad(_sum, _leaf)) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch it on before the forward pass:
+# A frozen parameter: leave it out, as above. An input: switch it on before the forward pass:
 
 points = torch.rand(5, 2).requires_grad_()
 u = net(points)
@@ -301,6 +353,27 @@ u = net(points)
 
 # sphinx_gallery_start_ignore
 assert gradient.shape == (5, 2) and gradient.any()
+_two = nn.Linear(2, 2)
+(_of_one,) = torch.autograd.grad(_two(points)[:, :1].sum(), points)
+(_of_both,) = torch.autograd.grad(_two(points).sum(), points)
+assert torch.allclose(_of_one, _two.weight[0].expand(5, 2))
+assert torch.allclose(_of_both, _two.weight.sum(0).expand(5, 2))
+# MAML of an LSTM: the gradient through the new weights
+_lstm, _rate = nn.LSTM(2, 3).double(), torch.tensor(0.1, requires_grad=True)
+_of, _data = dict(_lstm.named_parameters()), torch.rand(4, 1, 2, dtype=torch.float64)
+_steps = torch.autograd.grad(
+    _lstm(_data)[0].square().sum(), _of.values(), create_graph=True
+)
+
+
+def _adapted(rate):
+    new = {n: w - rate * g for (n, w), g in zip(_of.items(), _steps, strict=True)}
+    return torch.func.functional_call(_lstm, new, (_data,))[0].square().sum()
+
+
+(_by_rate,) = torch.autograd.grad(_adapted(_rate), _rate, retain_graph=True)
+_slope = (_adapted(0.1 + 1e-5) - _adapted(0.1 - 1e-5)).item() / 2e-5
+assert abs(_by_rate.item() - _slope) < 1e-4 * abs(_slope)
 # sphinx_gallery_end_ignore
 
 # %%
