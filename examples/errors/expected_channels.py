@@ -77,17 +77,18 @@ def _says(call):
 #   which takes 8 bits.
 # - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with ``convert("L")``.
 # - **3, and the layer expects 4**: the line that opens the files drops a channel, as ``convert("RGB")`` and ``cv2.imread`` do.
+#   In a diffusion model, the VAE must encode the image first.
 # - **4, and the layer expects 3**: PNG images with transparency. ``convert("RGB")`` drops it, and a drawing can turn all black.
 #   Use ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")``.
 # - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length, in ``nn.Conv3d`` a number of
 #   video frames: write ``x.transpose(1, 2)``.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **4, 8, 9 or 16 in a diffusion model**: its parts are of different models. A UNet for inpainting takes 9.
+# - **4, 8, 9 or 16 in a diffusion model**: its parts are of different models, such as a UNet for inpainting.
 # - **A different number**: make the layer for it. Inside the network it is the output channels of the layer before, and after
 #   ``torch.cat`` their sum.
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
-# three pixels. The first channel, both ways:
+# three pixels:
 
 import matplotlib.pyplot as plt
 

@@ -33,6 +33,7 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict as checkpoint
 
 try:
@@ -56,8 +57,6 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# The usual causes:
-#
 # - **Layers were frozen or unfrozen,** as above: build the optimizer with the parameters that it had before. A LoRA adapter is
 #   loaded frozen, unless you write ``PeftModel.from_pretrained(..., is_trainable=True)``.
 # - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer and a
@@ -65,8 +64,7 @@ assert (
 # - **A trainer resumes everything,** as ``trainer.fit(ckpt_path=...)`` does. To fine-tune, load only the weights yourself, and
 #   leave ``ckpt_path`` out.
 # - **The file belongs to a different optimizer,** as the generator's. Load the right one.
-# - **The library was updated,** as YOLOv5, and sorts the parameters in a different way. Resume with the version that wrote the
-#   file.
+# - **The library was updated,** as YOLOv5: resume with the version that wrote the file.
 # - **FSDP split the parameters.** Save and load with ``get_optimizer_state_dict`` and ``set_optimizer_state_dict`` from
 #   ``torch.distributed.checkpoint.state_dict``, which go by names.
 #
@@ -205,6 +203,28 @@ except ValueError as error:
     assert str(error) == message
 else:
     raise AssertionError
+_averaged = []
+
+
+def _average(_, bucket):
+    _averaged.extend(bucket.parameters())
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+_late = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 1))
+_late[0].requires_grad_(False)
+for _made_again in (False, True):
+    _wrapped = nn.parallel.DistributedDataParallel(_late)
+    _late[0].requires_grad_(True)
+    _averaged.clear()
+    _wrapped.register_comm_hook(None, _average)
+    _wrapped(torch.ones(3, 4)).sum().backward()
+    assert _late[0].weight.grad is not None
+    assert any(p is _late[0].weight for p in _averaged) == _made_again
+dist.destroy_process_group()
 _named = torch.optim.Adam(net.parameters())
 net(torch.ones(3, 4)).square().sum().backward()
 _named.step()
@@ -237,11 +257,12 @@ for _frozen in (True, False):
 # A ``LambdaLR`` made before then raises *zip() argument 2 is shorter*. Make it after the new group, which needs an
 # ``"initial_lr"``, with ``last_epoch=scheduler_state["last_epoch"] - 1``.
 #
-# **Before the first run,** give Adam all parameters, the frozen ones too. You can unfreeze them later without a new group.
+# **Before the first run,** give Adam all parameters, the frozen ones too. You can unfreeze them later without a new group. Then
+# wrap the model in DDP again, or their gradients are not averaged.
 #
 # loaded state dict has a different number of parameter groups
 # ------------------------------------------------------------
-# Now the file has two groups. An optimizer with one group cannot load it:
+# The file has two groups now, and the optimizer has one:
 
 # sphinx_gallery_start_ignore
 raised = []
