@@ -290,8 +290,8 @@ assert nn.functional.cross_entropy(_sure.softmax(1), _labels) > 3  # two softmax
 # *Tensor number 1* is the second in the list. Print ``[t.shape for t in tensors]``.
 #
 # - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder.
-# - **A network that you cannot change**: pad the sides of the image to multiples of 32 for YOLO, of 64 for Stable Diffusion, of
-#   2 for each halving. Cut an output of the image's size back.
+# - **A network that you cannot change**: if it halves the image ``n`` times, pad the sides to multiples of ``2**n``, 32 for
+#   YOLO and 64 for Stable Diffusion. Cut an output of the image's size back.
 # - **Outputs of several batches**, each padded to its own length: pad all to one length first.
 
 import torch.nn.functional as F
