@@ -122,7 +122,8 @@ assert "this line is named" in str(caught[-1].message)
 # In any program, :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
 #
 # **With a trainer**, delete your own ``loss.backward()``, because the trainer calls it. Then look at what the model keeps on
-# ``self``, and write ``self.state = state.detach()``. **In a notebook**, run the forward pass again, too.
+# ``self``, and write ``self.state = state.detach()``. Gradient checkpointing runs forward twice: there, make the state an
+# argument. **In a notebook**, run the forward pass again, too.
 #
 # The fix
 # -------
@@ -391,17 +392,24 @@ class _Keeps(nn.Module):
         return state
 
 
-def _kept(detach):
+def _kept(detach, checkpointed=""):
     """The gradient of the third step, with a state on the module and one in the loop."""
-    keeper, state = _Keeps(detach), torch.zeros(2, 4)
-    for x in torch.ones(3, 2, 3):
+    keeper, state, passed = _Keeps(detach), torch.zeros(2, 4), torch.zeros(2, 4)
+    recompute = torch.utils.checkpoint.checkpoint
+    for x in torch.ones(3, 2, 3).cumsum(0):
         cell.zero_grad()
-        keeper(x).square().mean().backward()
+        if checkpointed == "argument":
+            passed = recompute(cell, x, passed.detach(), use_reentrant=False)
+            passed.square().mean().backward()
+        elif checkpointed:
+            recompute(keeper, x, use_reentrant=False).square().mean().backward()
+        else:
+            keeper(x).square().mean().backward()
         found = cell.weight_hh.grad
         cell.zero_grad()
         state = cell(x, state.detach())
         state.square().mean().backward()
-    return torch.equal(found, cell.weight_hh.grad) and found.any()
+    return torch.allclose(found, cell.weight_hh.grad) and bool(found.any())
 
 
 def _lbfgs(inside):
@@ -462,6 +470,7 @@ for _function in (
         raised.append(str(error))
 assert raised == 15 * [message]
 assert torch.allclose(_checkpointed(False), _checkpointed(None)) and _kept(True)
+assert not _kept(True, "self") and _kept(True, "argument")
 assert not _episodes(clear=("log_probs",)) and _episodes(clear=("log_probs", "rewards"))
 for _embedded in (False, True):
     assert _adversarial(_embedded, retain_graph=True)
