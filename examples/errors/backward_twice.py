@@ -18,8 +18,7 @@ Trying to backward through the graph a second time
         optimizer.step()
       + state = state.detach()
 
-   **Not this:** ``retain_graph=True``, as the message suggests. The old steps stay in the graph, and after an
-   ``optimizer.step()`` the next error usually follows.
+   **Not this:** ``retain_graph=True``, as the message suggests. After an ``optimizer.step()`` the next error usually follows.
 """
 
 # %%
@@ -120,8 +119,11 @@ assert "this line is named" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# With a trainer, look at what the model keeps on ``self``. In a notebook, run the forward pass again, too. :ref:`Anomaly mode
-# <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
+# In any program, :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
+#
+# **With a trainer**, delete your own ``loss.backward()``, because the trainer calls it. Then look at what the model keeps on
+# ``self``, and write ``self.state = state.detach()``. Gradient checkpointing runs forward twice: there, make the state an
+# argument. **In a notebook**, run the forward pass again, too.
 #
 # The fix
 # -------
@@ -176,9 +178,9 @@ assert _of_second_batch(torch.zeros_like) and not _of_second_batch(torch.detach)
 # sphinx_gallery_end_ignore
 
 # %%
-# If the gradient should go back through several steps, add their losses, and call ``backward()`` and ``optimizer.step()`` once.
-# The state of an LSTM is a tuple: ``state = tuple(s.detach() for s in state)``. If each batch brings new sequences, as often in
-# a spiking network, set the state to zeros: ``detach()`` would keep that of other samples.
+# To train through several steps, add their losses, and call ``backward()`` and ``optimizer.step()`` once. The state of an LSTM
+# is a tuple: ``state = tuple(s.detach() for s in state)``. If each batch brings new sequences, as often in a spiking network,
+# set the state to zeros: ``detach()`` would keep that of other samples.
 #
 # **A tensor computed once, before the loop** or in ``__init__``, such as a penalty on the weights or an embedding of all nodes:
 # compute it in the loop, or in ``forward``. If it is not trained or must keep its old value, as the old log-probabilities in
@@ -360,6 +362,56 @@ def _keys(cache, detach=False):
     return key.weight.grad is not None
 
 
+def _checkpointed(reentrant):
+    """Decoder layers that all read the output of one encoder, as in Whisper."""
+    torch.manual_seed(0)
+    encoder, decoder = nn.Linear(3, 3), [nn.Linear(3, 3) for _ in range(2)]
+    encoded = encoder(torch.rand(2, 3)).tanh()
+    y = torch.ones(2, 3, requires_grad=True)
+    for layer in decoder:
+
+        def block(y, layer=layer):
+            return (layer(y) + encoded.square()).tanh()
+
+        if reentrant is None:
+            y = block(y)
+        else:
+            y = torch.utils.checkpoint.checkpoint(block, y, use_reentrant=reentrant)
+    y.sum().backward()
+    return torch.cat([layer.weight.grad for layer in (encoder, *decoder)])
+
+
+class _Keeps(nn.Module):
+    def __init__(self, detach):
+        super().__init__()
+        self.cell, self.state, self.detach = cell, torch.zeros(2, 4), detach
+
+    def forward(self, x):
+        state = self.cell(x, self.state)
+        self.state = state.detach() if self.detach else state
+        return state
+
+
+def _kept(detach, checkpointed=""):
+    """The gradient of the third step, with a state on the module and one in the loop."""
+    keeper, state, passed = _Keeps(detach), torch.zeros(2, 4), torch.zeros(2, 4)
+    recompute = torch.utils.checkpoint.checkpoint
+    for x in torch.ones(3, 2, 3).cumsum(0):
+        cell.zero_grad()
+        if checkpointed == "argument":
+            passed = recompute(cell, x, passed.detach(), use_reentrant=False)
+            passed.square().mean().backward()
+        elif checkpointed:
+            recompute(keeper, x, use_reentrant=False).square().mean().backward()
+        else:
+            keeper(x).square().mean().backward()
+        found = cell.weight_hh.grad
+        cell.zero_grad()
+        state = cell(x, state.detach())
+        state.square().mean().backward()
+    return torch.allclose(found, cell.weight_hh.grad) and bool(found.any())
+
+
 def _lbfgs(inside):
     torch.manual_seed(0)
     network, inputs = nn.Linear(3, 1), torch.rand(5, 3)
@@ -401,6 +453,8 @@ for _function in (
     lambda: _adversarial(True),
     lambda: _keys(cache=True),
     lambda: _lbfgs(inside=False),
+    lambda: _checkpointed(True),
+    lambda: _kept(False),
     lambda: _compiled(add=False),
     _penalty_before,
     _computed_in_init,
@@ -414,7 +468,9 @@ for _function in (
         _function()
     except RuntimeError as error:
         raised.append(str(error))
-assert raised == 13 * [message]
+assert raised == 15 * [message]
+assert torch.allclose(_checkpointed(False), _checkpointed(None)) and _kept(True)
+assert not _kept(True, "self") and _kept(True, "argument")
 assert not _episodes(clear=("log_probs",)) and _episodes(clear=("log_probs", "rewards"))
 for _embedded in (False, True):
     assert _adversarial(_embedded, retain_graph=True)
@@ -443,6 +499,9 @@ _shared(add=True)
 #
 # **A list that is never emptied**, of log-probabilities or hooked outputs: ``log_probs.clear()`` and
 # ``rewards.clear()`` after the step.
+#
+# **Gradient checkpointing**: ``checkpoint(..., use_reentrant=False)``, in a trainer
+# ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 #
 # **A key-value cache**: train without it, ``use_cache=False``. Detached keys would not train their layer.
 #

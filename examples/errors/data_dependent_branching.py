@@ -124,6 +124,8 @@ class _Ready(torch.nn.Module):
 
 
 assert "Data-dependent branching" in _compiled(_Ready(), _query[0])
+with torch.compiler.set_stance("force_eager"):
+    assert torch.equal(_compiled(_raises, _one), _one * 2)
 torch._dynamo.reset()
 _plain = _Ready()
 _broken = torch.compile(_Ready(), backend="aot_eager")
@@ -156,7 +158,8 @@ torch._dynamo.reset()
 #    * - ``if torch.rand(()) < p:``, ``if chosen.any():``, to skip a layer or an expert
 #      - Leave out ``fullgraph=True``. With ``torch.where`` or ``torch.cond``, Adam moves the skipped weights, too.
 #    * - a line of a library
-#      - Call it outside of the compiled function.
+#      - Call it outside of the compiled function, or leave out ``fullgraph=True``. If the library compiles by itself, write
+#        ``torch.compiler.set_stance("force_eager")`` in front, or for vLLM ``enforce_eager=True``.
 #
 # This page uses ``backend="eager"``, which needs no compiler.
 #

@@ -73,19 +73,22 @@ def _says(call):
 # ---
 # A convolution takes the second dimension of a batch as the channels. So the number that you *got* tells you what is there:
 #
-# - **1**: gray images, or in ``nn.Conv1d`` one series.
-# - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with Pillow's ``convert("L")``.
+# - **1**: gray images, or in ``nn.Conv1d`` one series. If only some files are gray, open all with Pillow's ``convert("RGB")``,
+#   which takes 8 bits.
+# - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with ``convert("L")``.
+# - **3, and the layer expects 4**: the line that opens the files drops a channel, as ``convert("RGB")`` and ``cv2.imread`` do.
+#   In a diffusion model, the VAE must encode the image first.
 # - **4, and the layer expects 3**: PNG images with transparency. ``convert("RGB")`` drops it, and a drawing can turn all black.
 #   Use ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")``.
 # - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length, in ``nn.Conv3d`` a number of
 #   video frames: write ``x.transpose(1, 2)``.
 # - **Your batch size**: the dimension of the channels is missing, see below.
-# - **4, 9 or 16 in a diffusion model**: its parts are of different models, such as a UNet for inpainting.
+# - **4, 8, 9 or 16 in a diffusion model**: its parts are of different models, such as a UNet for inpainting.
 # - **A different number**: make the layer for it. Inside the network it is the output channels of the layer before, and after
 #   ``torch.cat`` their sum.
 #
 # When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
-# three pixels. The first channel, both ways:
+# three pixels:
 
 import matplotlib.pyplot as plt
 
@@ -177,8 +180,8 @@ assert raised == [
 # %%
 # Write ``conv(gray[None, None])``. A batch of flat images ``(64, 784)`` needs ``x.view(-1, 1, 28, 28)``. Noise for a generator
 # needs ``z[:, :, None, None]``. A video ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a
-# sample. A volume ``(batch, channels, depth, height, width)`` needs ``nn.Conv3d``. A batch of gray images without
-# channels is taken for one image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
+# sample. A volume ``(batch, channels, depth, height, width)`` needs ``nn.Conv3d``. A batch of gray images without channels is
+# taken for one image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
@@ -208,6 +211,11 @@ from PIL import Image
 _drawing = Image.new("RGBA", (4, 4), (0, 0, 0, 0))  # black on a transparent ground
 _drawing.putpixel((1, 1), (0, 0, 0, 255))
 assert _drawing.convert("RGB").getextrema() == ((0, 0),) * 3
+_gray = Image.new("L", (4, 4), 7)
+_gray.putpixel((1, 2), 99)
+assert all(c.tobytes() == _gray.tobytes() for c in _gray.convert("RGB").split())
+_deep = Image.frombytes("I;16", (2, 1), bytes([0, 1, 0, 2]))  # 256 and 512
+assert _deep.convert("RGB").getextrema() == ((255, 255),) * 3  # clipped
 _white = Image.new("RGBA", _drawing.size, "white")
 _white = Image.alpha_composite(_white, _drawing).convert("RGB")
 assert _white.getpixel((0, 0)) == (255,) * 3 and _white.getpixel((1, 1)) == (0,) * 3
@@ -227,8 +235,8 @@ assert "transposed=1, weight of size [100, 8, 4, 4]" in _says(
 #
 # Kernel size can't be greater than actual input size
 # ---------------------------------------------------
-# Convolutions and poolings made the image smaller than the next kernel. These are the layers of LeNet-5, which was made for
-# 32 × 32. The digits of MNIST have 28 × 28:
+# Convolutions and poolings made the image smaller than the next kernel. LeNet-5 was made for 32 × 32, and the digits of MNIST
+# have 28 × 28:
 
 import torch
 from torch import nn
@@ -256,7 +264,8 @@ assert raised[1:] == [
 
 # %%
 # A trained network needs larger images: ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")`` makes them for a
-# batch. A short sentence or series needs padding at its end. In a new LeNet, pad the first convolution:
+# batch. A short sentence or series needs padding at its end. *(258 x 2)* with ``padding=1`` is 256 × 0, an empty slice. In a
+# new LeNet, pad the first convolution:
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
@@ -265,6 +274,9 @@ for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:
 
 # sphinx_gallery_start_ignore
 assert x.shape == (1, 120, 1, 1)
+assert _says(
+    lambda: nn.Conv2d(3, 4, 3, padding=1)(torch.rand(1, 3, 256, 512)[..., 512:])
+).startswith("Calculated padded input size per channel: (258 x 2)")
 _large = F.interpolate(images, size=32, mode="bilinear")
 assert net(_large).shape == (1, 120, 1, 1)
 _head = nn.Sequential(nn.Flatten(), nn.Linear(120, 84))

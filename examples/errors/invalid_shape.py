@@ -46,7 +46,7 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 # sphinx_gallery_end_ignore
 
 # %%
-# Look for the last frame of the traceback that is not PyTorch's:
+# Look for the last frame of the traceback that is not PyTorch's, and print ``x.shape`` in front of its line:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -59,12 +59,13 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #    * - ``x.view(batch_size, ...)``, in the last batch or under ``DataParallel``
 #      - The batch size stands in the code, see below.
 #    * - ``logits.view(-1, vocab_size)`` in a loss
-#      - The vocabulary was resized: ``logits.view(-1, logits.shape[-1])``.
+#      - The vocabulary was resized: ``logits.view(-1, logits.shape[-1])``. If the line is in a library, set
+#        ``model.config.vocab_size`` to that number.
 #    * - ``x.view(B, H, W, C)`` or ``x.view(B, -1, segment, C)`` in a transformer
 #      - The model does not take this size. Resize the images, or pad the sequence and mask the padding.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
-#      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads. In tensor parallelism,
-#        each GPU needs at least one head.
+#      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads: update a library that
+#        does not know it. In tensor parallelism, each GPU needs at least one head.
 #    * - the call of ``nn.MultiheadAttention``
 #      - If the batch comes first in your tensors: ``batch_first=True``.
 #    * - ``x.view(B, C, H, W)``, ``x.view(B, anchors, 5 + classes, H, W)``
@@ -174,7 +175,8 @@ for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
 # sphinx_gallery_end_ignore
 
 # %%
-# The linear layer for the wrong size now raises. Its message has the right size in it, here 256.
+# The linear layer for the wrong size now raises. Its message has the right size in it, here 256. If the layer is trained,
+# resize the images instead.
 
 # sphinx_gallery_start_ignore
 try:
@@ -190,6 +192,15 @@ assert raised[2:] == [
     f"{_operator}mat1 and mat2 shapes cannot be multiplied (6x256 and 400x10)"
 ]
 assert nn.Linear(256, 10)(x.flatten(1)).shape == (6, 10)
+_resized = nn.functional.interpolate(torch.rand(6, 3, 28, 28), size=32, mode="bilinear")
+assert nn.Linear(400, 10)(layers(_resized).flatten(1)).shape == (6, 10)
+_key = torch.rand(2, 5, 8 * 4)  # 32 heads of queries, 8 of keys
+try:
+    _key.view(2, 5, 32, 4)
+except RuntimeError as error:
+    _said = str(error)
+assert _said == "shape '[2, 5, 32, 4]' is invalid for input of size 320"
+assert _key.view(2, 5, 8, 4).shape == (2, 5, 8, 4)
 # sphinx_gallery_end_ignore
 
 # %%

@@ -58,7 +58,8 @@ assert ["not a leaf" in str(w.message) for w in caught] == [True]
 # Above the error there may be a warning that :ref:`the .grad attribute of a Tensor that is not a leaf Tensor
 # <sphx_glr_gallery_errors_grad_of_non_leaf.py>` is being accessed. Then ``w`` was computed, as here.
 #
-# If your line is ``m.bias.data.zero_()``, the layer has no bias: write ``if m.bias is not None:`` before it.
+# If your line is ``m.bias.data.zero_()`` or ``init.zeros_(m.bias)``, the layer has no bias: write ``if m.bias is not None:``
+# before it.
 #
 # Why
 # ---
@@ -102,11 +103,13 @@ for _in_place in (True, False):  # as in MAML: two steps, and the gradient by th
 # - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. In MAML,
 #   keep the result, and use ``torch.autograd.grad(loss, w, create_graph=True)`` instead of ``w.grad``. If it was computed when
 #   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()`` last.
-#   For an activation, call ``w.retain_grad()`` before ``backward()``.
+#   For an activation, call ``w.retain_grad()`` before ``backward()``. In an attack on an image, ``w -= ...`` also changes
+#   an original that was kept as ``w.data``: end the update with ``.detach().requires_grad_()``, and delete the line with
+#   ``zero_()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
 #   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
-#   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``. If the update ends with
+#   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``. After
 #   ``.detach().requires_grad_()``, ``w`` is a new leaf: delete the line with ``zero_()``.
 
 w = torch.ones(2, requires_grad=True) * 0.01
@@ -141,15 +144,42 @@ for _ in range(3):  # a new leaf in each step, without zero_()
         _same -= 0.1 * _same.grad
     _same.grad.zero_()
 assert torch.allclose(_w, _same)
+
+
+def _attack(in_place):
+    """How far do five steps go from the original image? They may go 0.2 far."""
+    torch.manual_seed(0)
+    network, original = nn.Linear(4, 2), torch.rand(3, 4)
+    image = original.clone()
+    start = image.data  # the same memory
+    image.requires_grad_()
+    for _ in range(5):
+        loss = nn.functional.cross_entropy(network(image), torch.tensor([0, 1, 0]))
+        loss.backward()
+        if in_place:
+            with torch.no_grad():
+                image += 0.1 * image.grad.sign()
+                image.copy_(start + (image - start).clamp(-0.2, 0.2))
+            image.grad.zero_()
+        else:
+            image = image + 0.1 * image.grad.sign()
+            image = start + (image - start).clamp(-0.2, 0.2)
+            image = image.detach().requires_grad_()
+    return round((image - original).abs().max().item(), 2)
+
+
+assert _attack(in_place=False) == 0.2 and _attack(in_place=True) == 0.5
 _hidden = torch.ones(2, requires_grad=True) * 3
 _hidden.retain_grad()
 _hidden.square().sum().backward()
 assert _hidden.grad.tolist() == [6, 6]
-try:
-    nn.Conv2d(1, 1, 1, bias=False).bias.data.zero_()
-except AttributeError as error:
-    _raised.append(str(error))
-assert _raised[1:] == [message.replace("zero_", "data")]
+_layer = nn.Conv2d(1, 1, 1, bias=False)
+for _init in (lambda: _layer.bias.data.zero_(), lambda: nn.init.zeros_(_layer.bias)):
+    try:
+        _init()
+    except AttributeError as error:
+        _raised.append(str(error))
+assert _raised[1:] == [message.replace("zero_", "data"), message]
 _made = torch.ones(2, requires_grad=True) * 0.01
 assert (_made.is_leaf, _made.requires_grad) == (False, True)
 _moved = torch.randn(2, requires_grad=True).to(torch.float64)
@@ -208,7 +238,8 @@ assert all(p.grad is None for p in model.parameters())
 
 # %%
 # Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. Code that reads or scales
-# gradients belongs between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, frozen or unused ones:
+# gradients belongs between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, frozen or unused ones. In a
+# vector of all gradients, put ``torch.zeros_like(p)`` there. From a library's optimizer, leave them out.
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
@@ -217,6 +248,14 @@ optimizer.zero_grad()
 
 # sphinx_gallery_start_ignore
 assert model.weight.grad is None and model.bias.grad is None
+_used, _unused = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))
+_both = [_unused, _used]
+_used.square().sum().backward()
+_joined = torch.cat([torch.zeros_like(p) if p.grad is None else p.grad for p in _both])
+nn.utils.vector_to_parameters(
+    nn.utils.parameters_to_vector(_both).detach() - 0.1 * _joined, _both
+)
+assert _unused.eq(1).all() and torch.allclose(_used, torch.tensor(0.8))
 # sphinx_gallery_end_ignore
 
 # %%

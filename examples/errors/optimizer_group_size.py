@@ -33,6 +33,7 @@ from torch import nn
 
 # sphinx_gallery_start_ignore
 # isort: split
+import torch.distributed as dist
 from torch.distributed.checkpoint import state_dict as checkpoint
 
 try:
@@ -56,14 +57,14 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# The usual causes:
-#
-# - **Layers were frozen or unfrozen,** as above: build the optimizer with the parameters that it had before.
+# - **Layers were frozen or unfrozen,** as above: build the optimizer with the parameters that it had before. A LoRA adapter is
+#   loaded frozen, unless you write ``PeftModel.from_pretrained(..., is_trainable=True)``.
 # - **The model has more or fewer layers** than before. Load the weights that still fit, and begin with a new optimizer and a
 #   new scheduler: a loaded one gives a wrong learning rate.
 # - **A trainer resumes everything,** as ``trainer.fit(ckpt_path=...)`` does. To fine-tune, load only the weights yourself, and
 #   leave ``ckpt_path`` out.
 # - **The file belongs to a different optimizer,** as the generator's. Load the right one.
+# - **The library was updated,** as YOLOv5: resume with the version that wrote the file.
 # - **FSDP split the parameters.** Save and load with ``get_optimizer_state_dict`` and ``set_optimizer_state_dict`` from
 #   ``torch.distributed.checkpoint.state_dict``, which go by names.
 #
@@ -175,6 +176,55 @@ _wanted = [[rate * _rate(epoch) for rate in (0.1, 0.01)] for epoch in (2, 3)]
 for _way in ("right", "same", "anew"):
     _equal = torch.tensor(_continued(_way)).allclose(torch.tensor(_wanted))
     assert _equal == (_way == "right")
+
+
+def _with_adapter(resumes, frozen=False):
+    """The adapter after two steps, between which a file may be written and loaded."""
+    torch.manual_seed(0)
+    head, adapter = nn.Linear(2, 2), nn.Linear(4, 2)
+    adam = torch.optim.AdamW([*adapter.parameters(), *head.parameters()], lr=0.1)
+    for step in range(2):
+        if resumes and step == 1:
+            file = adam.state_dict()
+            adapter.requires_grad_(not frozen)
+            both = [*adapter.parameters(), *head.parameters()]
+            adam = torch.optim.AdamW([p for p in both if p.requires_grad], lr=0.1)
+            adam.load_state_dict(file)
+        head(adapter(torch.ones(3, 4))).square().sum().backward()
+        adam.step()
+        adam.zero_grad()
+    return adapter.weight.detach()
+
+
+assert torch.equal(_with_adapter(True), _with_adapter(False))
+try:
+    _with_adapter(True, frozen=True)
+except ValueError as error:
+    assert str(error) == message
+else:
+    raise AssertionError
+_averaged = []
+
+
+def _average(_, bucket):
+    _averaged.extend(bucket.parameters())
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+_late = nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 1))
+_late[0].requires_grad_(False)
+for _made_again in (False, True):
+    _wrapped = nn.parallel.DistributedDataParallel(_late)
+    _late[0].requires_grad_(True)
+    _averaged.clear()
+    _wrapped.register_comm_hook(None, _average)
+    _wrapped(torch.ones(3, 4)).sum().backward()
+    assert _late[0].weight.grad is not None
+    assert any(p is _late[0].weight for p in _averaged) == _made_again
+dist.destroy_process_group()
 _named = torch.optim.Adam(net.parameters())
 net(torch.ones(3, 4)).square().sum().backward()
 _named.step()
@@ -207,11 +257,12 @@ for _frozen in (True, False):
 # A ``LambdaLR`` made before then raises *zip() argument 2 is shorter*. Make it after the new group, which needs an
 # ``"initial_lr"``, with ``last_epoch=scheduler_state["last_epoch"] - 1``.
 #
-# **Before the first run,** give Adam all parameters, the frozen ones too. You can unfreeze them later without a new group.
+# **Before the first run,** give Adam all parameters, the frozen ones too. You can unfreeze them later without a new group. Then
+# wrap the model in DDP again, or their gradients are not averaged.
 #
 # loaded state dict has a different number of parameter groups
 # ------------------------------------------------------------
-# Now the file has two groups. An optimizer with one group cannot load it:
+# The file has two groups now, and the optimizer has one:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -229,7 +280,8 @@ assert raised == ["loaded state dict has a different number of parameter groups"
 # sphinx_gallery_end_ignore
 
 # %%
-# Build both groups before you load, in the same order. Weight decay for some parameters makes two groups, too:
+# Build both groups before you load, in the same order. Weight decay for some parameters makes two groups, too. For a Hugging
+# Face trainer, ``trainer.create_optimizer()`` builds them.
 
 groups = [{"params": net[2].parameters()}, {"params": net[0].parameters()}]
 optimizer = torch.optim.Adam(groups)

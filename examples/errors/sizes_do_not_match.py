@@ -79,7 +79,7 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - the frame
 #      - what to fix
 #    * - a line of ``forward``, or ``loss = ...``
-#      - The two shapes in that line. Print them.
+#      - The two shapes in that line. Print them. If they differ by one or two, :ref:`see below <cat-sizes>`.
 #    * - any line, in the last batch of an epoch
 #      - Noise, labels or a state that you make of size ``batch_size``: use ``len(x)``.
 #    * - ``Normalize`` of torchvision, *tensor a (4) … tensor b (3)*
@@ -90,7 +90,8 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
 #        max_length=512`` in the tokenizer, less the new tokens of ``generate()``. Or ``input_ids`` of shape ``(batch, 1,
-#        length)``: take ``input_ids.squeeze(1)``.
+#        length)``: take ``input_ids.squeeze(1)``. Or the sizes of two models, as 768 and 1024: load a LoRA, VAE or ControlNet
+#        for this base model.
 #
 # Why
 # ---
@@ -132,8 +133,8 @@ for _one, _other in (((4, 3), (3,)), ((4, 3), (4, 1)), ((4, 3), ()), ((0, 3), (1
 #
 # The fix
 # -------
-# **One number for each row**: where you compute it, keep its dimension. To numbers from elsewhere, add one at the end:
-# ``table * weights.unsqueeze(-1)``.
+# **One number for each row** of a table: where you compute it, keep its dimension. To numbers from elsewhere, add one at the
+# end: ``table * weights.unsqueeze(-1)``.
 
 mean = table.mean(dim=1, keepdim=True)
 centered = table - mean
@@ -150,7 +151,8 @@ for _dim in (0, 1, 2):
 # sphinx_gallery_end_ignore
 
 # %%
-# **One number for each channel** of images ``(batch, channel, height, width)`` needs two dimensions behind it:
+# **One number for each channel** of images ``(batch, channel, height, width)`` needs two dimensions behind it. One for each
+# image, as a noise level, needs three: ``alpha[:, None, None, None]``.
 
 images = torch.rand(2, 3, 8, 8)
 of_channels = torch.tensor([0.5, 0.4, 0.3])
@@ -163,6 +165,10 @@ for _numbers in (of_channels, of_channels.unsqueeze(-1)):
     )
 _shifted = images - of_channels[:, None, None]
 assert torch.equal(_shifted[1, 2], images[1, 2] - of_channels[2])
+_alpha, _noisy = torch.tensor([0.5, 0.25]), torch.rand(2, 3, 2, 2)
+_by_sample = torch.stack([a * image for a, image in zip(_alpha, _noisy, strict=True)])
+assert torch.equal(_alpha[:, None, None, None] * _noisy, _by_sample)
+assert not torch.equal(_alpha.unsqueeze(-1) * _noisy, _by_sample)  # by rows of pixels
 _scores, _padding = torch.zeros(2, 3, 5, 5), torch.ones(2, 5, dtype=torch.bool)
 _padding[1, 3:] = False
 for _mask in (_padding, _padding.unsqueeze(-1)):
@@ -202,8 +208,8 @@ assert "Using a target size" in str(caught[0].message)
 # %%
 # ``mse_loss`` computes all pairs too, and warns: *Using a target size that is different to the input size*.
 #
-# **Scores of classes**, ``(batch, 133)``, and class numbers, ``(batch,)``: use ``cross_entropy(scores, labels)``, and
-# ``scores.argmax(1) == labels`` for the accuracy.
+# **Scores of classes**, ``(batch, 133)``, and class numbers, ``(batch,)``: use ``cross_entropy(scores, labels)``, without a
+# softmax before it, and ``scores.argmax(1) == labels`` for the accuracy.
 #
 # **A residual block** with more channels or a stride needs them in its shortcut, too: ``nn.Conv2d(64, 128, 1, stride=2)``.
 #
@@ -275,14 +281,17 @@ with warnings.catch_warnings():
     )
 assert "tensor a (133)" in _said(lambda: _scores == _labels)
 assert (_scores.argmax(1) == _labels).shape == (10,)
+_sure = 50 * nn.functional.one_hot(_labels, 133).float()
+assert nn.functional.cross_entropy(_sure, _labels) < 1e-6
+assert nn.functional.cross_entropy(_sure.softmax(1), _labels) > 3  # two softmaxes
 # sphinx_gallery_end_ignore
 
 # %%
-# *Tensor number 1* is the second one: the list begins with number 0. Print ``[t.shape for t in tensors]``.
+# *Tensor number 1* is the second in the list. Print ``[t.shape for t in tensors]``.
 #
 # - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder.
-# - **A network that you cannot change**, such as YOLO: pad the sides of the image to multiples of 32, and cut an output of the
-#   image's size back.
+# - **A network that you cannot change**: if it halves the image ``n`` times, pad the sides to multiples of ``2**n``, 32 for
+#   YOLO and 64 for Stable Diffusion. Cut an output of the image's size back.
 # - **Outputs of several batches**, each padded to its own length: pad all to one length first.
 
 import torch.nn.functional as F
@@ -306,6 +315,12 @@ for _size in range(220, 275):
     for _layer in [down] * 4 + [up] * 4:
         _image = _layer(_image)
     assert _size - _image.shape[2] == _size % 16
+for _halvings, _multiple in ((5, 32), (6, 64)):
+    for _size in (416, 448):
+        _image = torch.ones(1, 1, _size, 1).expand(-1, -1, -1, 64)
+        for _layer in [down] * _halvings + [up] * _halvings:
+            _image = _layer(_image)
+        assert (_image.shape[2] == _size) == (_size % _multiple == 0)
 # sphinx_gallery_end_ignore
 
 # %%
@@ -346,5 +361,5 @@ assert _said(lambda: torch.cat(losses)) == (
 # --------
 # - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`: samples that do not make a batch.
 # - :ref:`sphx_glr_gallery_errors_expanded_size.py`: a sequence that is longer than a table of positions.
-# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`: this one and others, each with the assert that finds it.
+# - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`.
 # - In PyTorch's reference: `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.

@@ -84,6 +84,26 @@ _Double.apply(_x, lambda grad: grad.reshape(-1)).sum(1).prod().backward()
 assert torch.equal(_x.grad, torch.full((3, 4), 128.0))
 
 
+def _at_layer(fix):
+    """Are the input of a layer and the gradient of its output contiguous?"""
+    torch.manual_seed(0)
+    layer, seen = torch.nn.Conv1d(4, 5, 3, padding=1), []
+    x = torch.randn(2, 7, 4).permute(0, 2, 1)
+    x = x.contiguous() if fix else x
+    out = layer(x)
+    if fix == "hook":
+        out.register_hook(lambda g: g.contiguous())
+    out.register_hook(lambda g: seen.append(g.is_contiguous()))
+    (out.permute(0, 2, 1).contiguous() * torch.randn(2, 7, 5)).sum().backward()
+    return x.is_contiguous(), seen[0], layer.weight.grad
+
+
+assert _at_layer("")[:2] == (False, False)
+assert _at_layer("input")[:2] == (True, False)
+assert _at_layer("hook")[:2] == (True, True)
+assert torch.allclose(_at_layer("hook")[2], _at_layer("")[2], atol=1e-5)
+
+
 def _steps(make, fix):
     weight = make()
     weights = [weight] if isinstance(weight, torch.Tensor) else [weight.weight]
@@ -136,8 +156,10 @@ assert not _views(torch.randn(3, 1).expand(3, 4), 12)
 #   convolution in the ``channels_last`` format;
 # - **in an accuracy** of old code, ``correct[:k].view(-1)``;
 # - **in backward of your own Function**: the gradient that arrives there may be expanded, for example by ``sum(1)``;
-# - **in** ``loss.backward()`` **on a Mac**: add ``.contiguous()`` after each ``permute`` in forward (seen in `braindecode#1086
-#   <https://github.com/braindecode/braindecode/issues/1086>`__);
+# - **in** ``loss.backward()`` **or a layer, on a Mac**: update PyTorch. If it stays, :ref:`anomaly mode
+#   <sphx_glr_gallery_debugging_anomaly_detection.py>` names the layer. Give it ``x.permute(...).contiguous()`` (seen in
+#   `braindecode#1086 <https://github.com/braindecode/braindecode/issues/1086>`__), and call ``out.register_hook(lambda g:
+#   g.contiguous())`` on its output, whose gradient can be permuted, too. In a library's model, train on the CPU;
 # - **in** ``LBFGS`` **or** ``parameters_to_vector``: a weight is not contiguous. Make it with ``nn.Parameter(w.contiguous())``,
 #   or after ``channels_last`` call ``model.to(memory_format=torch.contiguous_format)``;
 # - **in a library**: then pass it ``x.contiguous()``.
