@@ -110,6 +110,13 @@ _weight.sum().backward()
 assert not _adam.state
 _adam.step()
 assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) == 2
+_frozen = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+_adam = torch.optim.Adam([_frozen, _weight])
+_adam.step()
+assert _frozen not in _adam.state and _weight in _adam.state
+_halved = nn.Linear(3, 2)
+_bytes = _halved.weight.nbytes
+assert _halved.to(torch.bfloat16).weight.nbytes == _bytes / 2
 
 
 def _train(layers):
@@ -153,9 +160,8 @@ del _loop
 #
 # - **22.78 GiB**: the *one* tensor for which there was no room.
 # - **9.08 GiB**: memory that tensors use.
-# - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
-#
-# Where it is raised, and when, tells the cause:
+# - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small. Older messages say
+#   *reserved in total*: subtract what is allocated.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -164,13 +170,16 @@ del _loop
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit, or another program uses the GPU. With DDP, call ``torch.cuda.set_device(local_rank)`` first.
+#      - The weights do not fit: load them in bfloat16 or in 4 bits. Or another program uses the GPU. With DDP, call
+#        ``torch.cuda.set_device(local_rank)`` first.
+#    * - inference, such as ``generate`` or a pipeline of Diffusers
+#      - Use ``torch.no_grad()``, bfloat16 weights, and a smaller image or a shorter text.
 #    * - ``torch.load``, when you resume
 #      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
 #    * - ``forward`` or ``backward`` of the first step
 #      - The batch, or the length of the sequence, is too large.
 #    * - the first ``optimizer.step()``
-#      - There is no room for the optimizer's state. Adam makes two tensors for each weight.
+#      - There is no room for the optimizer's state. Adam makes two tensors for each weight that is trained: LoRA trains few.
 #    * - after some steps, more each time
 #      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``. Instead of
 #        ``backward(create_graph=True)``, call ``torch.autograd.grad``.
@@ -178,7 +187,8 @@ del _loop
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
 #      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
-#        ``Trainer`` with ``eval_accumulation_steps=1``.
+#        ``Trainer`` with ``eval_accumulation_steps=1``, and of logits only the ``argmax``, by
+#        ``preprocess_logits_for_metrics``.
 #    * - a second model, as in cross-validation, or a retry
 #      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
 #        after ``except``.
@@ -265,7 +275,7 @@ assert _norm.num_batches_tracked == 2
 # %%
 # The peak of one pass of eight blocks, as predicted from the shapes:
 #
-# .. how-measured:: Fake tensors have shapes and no data. After each operation, this code adds up the storages that exist.
+# .. how-measured:: This code adds up the storages of fake tensors, which have shapes and no data.
 
 import weakref
 
