@@ -114,7 +114,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # sphinx_gallery_end_ignore
 
 # %%
-# The first message is the worker's, the second is your program's. Look for what is printed *above* this message:
+# Look for what the worker printed *above* this message:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -256,8 +256,8 @@ assert "local object" in raised[0] and "make_loader.<locals>.collate" in raised[
 # sphinx_gallery_end_ignore
 
 # %%
-# Under Windows, *EOFError: Ran out of input* follows, from the worker, which got no pickle. Read the message of your program.
-# Move the function to the top level of the file, and pass its data as arguments:
+# Under Windows, *EOFError: Ran out of input* follows from the worker, which got no pickle. Move the function to the top level
+# of the file, and pass its data as arguments:
 
 from functools import partial
 

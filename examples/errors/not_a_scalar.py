@@ -88,8 +88,8 @@ assert each == [-4, -12, -24, -40]
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
 # is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
-# ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``. ``nn.DataParallel`` with the loss computed in
-# ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
+# ``kept = loss[mask.bool()]``, and take ``kept.mean()``, or ``kept.sum()`` if it is empty. ``nn.DataParallel`` with the loss
+# computed in ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -115,11 +115,15 @@ assert (nn.CrossEntropyLoss()(model(x), labels) * torch.ones(4)).shape == (4,)
 _kept = torch.tensor([1, 0, 1, 0])
 _each = loss_fn(model(x), labels)
 for _mask in (_kept, _kept.bool(), _kept.float()):
-    _rest = _each[_mask.bool()]
-    _masked = _rest.sum() / max(_rest.numel(), 1)
+    _masked = _each[_mask.bool()].mean()
     assert torch.allclose(_masked, nn.CrossEntropyLoss()(model(x[::2]), labels[::2]))
 _rest = _each[(_kept * 0).bool()]
-assert _rest.sum() / max(_rest.numel(), 1) == 0
+assert _rest.mean().isnan() and _rest.sum() == 0
+model.zero_grad()
+_rest.sum().backward()
+assert model.weight.grad is not None and not model.weight.grad.any()
+_halves = torch.full((9999,), 10.0, dtype=torch.float16)  # the sum overflows
+assert _halves.mean() == 10 and (_halves.sum() / len(_halves)).isinf()
 # sphinx_gallery_end_ignore
 
 # %%

@@ -186,9 +186,9 @@ del _loop
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
-#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
-#        ``Trainer`` with ``eval_accumulation_steps=1``, and of logits only the ``argmax``, by
-#        ``preprocess_logits_for_metrics``.
+#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``. In a ``Trainer``:
+#        ``eval_accumulation_steps=1``, and take the ``argmax`` in ``preprocess_logits_for_metrics`` instead of
+#        ``compute_metrics``.
 #    * - a second model, as in cross-validation, or a retry
 #      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
 #        after ``except``.
