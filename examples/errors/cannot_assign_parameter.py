@@ -346,6 +346,7 @@ assert _says(nn.Linear(3, 2), "bias", None) is None
 # other things than parameters
 _module = nn.Sequential(nn.ReLU())
 assert "as child module '0'" in _says(_module, "0", torch.relu)
+assert _says(_module, "precision", 16) is None
 assert "as buffer 'running_mean'" in _says(nn.BatchNorm1d(3), "running_mean", 0.0)
 # a transposed weight: nn.Parameter makes a second parameter
 _tied = nn.Linear(3, 2, bias=False)
@@ -409,7 +410,8 @@ assert raised == [
 # With a parameter it is *cannot assign parameters before Module.__init__() call*. ``object has no attribute '_modules'`` or
 # *'_parameters'* often has the same cause.
 #
-# **as child module 'fc'**: assign a module, such as ``nn.ReLU()`` in place of ``F.relu``. **as buffer**: assign a tensor.
+# **as child module 'fc'**: assign a module, such as ``nn.ReLU()`` in place of ``F.relu``, or use a name that no module has.
+# **as buffer**: assign a tensor.
 #
 # **An attribute is not there:**
 

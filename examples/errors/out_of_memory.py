@@ -135,6 +135,18 @@ except RuntimeError:
     _in_except = _held[0]() is not None
 gc.collect()
 assert _in_except and _held[0]() is None
+for _detached in (True, False):  # a state that goes from step to step
+    _cell, _state, _steps = nn.GRUCell(3, 2), torch.zeros(1, 2), []
+    for _ in range(2):
+        _state = _state.detach() if _detached else _state
+        _inputs = torch.ones(1, 3) * 1
+        _steps.append(weakref.ref(_inputs))
+        _state = _cell(_inputs, _state)
+        _state.sum().backward(retain_graph=True)
+        del _inputs
+    gc.collect()
+    assert (_steps[0]() is None) == _detached
+del _cell, _state
 _loop, _graphs = nn.Linear(3, 1), []
 for _way in ("backward", "grad"):
     _inputs = torch.ones(1, 3) * 1
@@ -173,7 +185,7 @@ del _loop
 #      - The weights do not fit: load them in bfloat16 or in 4 bits. Or another program uses the GPU. With DDP, call
 #        ``torch.cuda.set_device(local_rank)`` first.
 #    * - inference, such as ``generate`` or a pipeline of Diffusers
-#      - Use ``torch.no_grad()``, bfloat16 weights, and a smaller image or a shorter text.
+#      - Use ``torch.no_grad()``, bfloat16 weights, a smaller image or text.
 #    * - ``torch.load``, when you resume
 #      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
 #    * - ``forward`` or ``backward`` of the first step
@@ -181,8 +193,8 @@ del _loop
 #    * - the first ``optimizer.step()``
 #      - There is no room for the optimizer's state. Adam makes two tensors for each weight that is trained: LoRA trains few.
 #    * - after some steps, more each time
-#      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``. Instead of
-#        ``backward(create_graph=True)``, call ``torch.autograd.grad``.
+#      - A tensor with a graph is kept, as by ``total += loss``: to report it, add ``loss.item()``. Or by a state of the step
+#        before: ``detach()`` it. Instead of ``backward(create_graph=True)``, call ``torch.autograd.grad``.
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
@@ -217,7 +229,7 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``model.eval()`` alone does not stop the growth, because it still records.
+# ``model.eval()`` alone still records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
 # <sphx_glr_gallery_differentiation_accumulation.py>`, and is right for a mean over samples without class weights or batch norm.
