@@ -102,6 +102,15 @@ for _i in range(2):
     assert torch.allclose(_both[:, _i], _leaf.grad, atol=1e-6)
 
 
+# a function of each element, for any shape
+_table = torch.randn(4, 2)
+assert "got tensor with 2 dims" in says(lambda: grad(torch.sin)(_table))
+assert "got tensor with 1 dims" in says(
+    lambda: torch.func.vmap(grad(torch.sin))(_table)
+)
+assert torch.allclose(grad(lambda x: torch.sin(x).sum())(_table), _table.cos())
+
+
 def _energies(atoms):
     return torch.exp(-(atoms[:, None] - atoms).square().sum(-1)).sum(1)
 
@@ -146,6 +155,8 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #        input: ``grad(f)(point)[0]``. For several outputs, ``vmap(jacrev(f))``.
 #    * - forces, from an energy for each atom or molecule
 #      - Add ``.sum()``.
+#    * - a function of each element, such as ``torch.sin``
+#      - ``grad(lambda x: f(x).sum())``
 #    * - a loss for each model of an ensemble
 #      - ``vmap(grad(loss))`` over the models. A ``.mean()`` divides each gradient by their number.
 #    * - a loss and predictions: *got <class 'tuple'>*
