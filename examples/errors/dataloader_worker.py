@@ -114,7 +114,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # sphinx_gallery_end_ignore
 
 # %%
-# Look for what the worker printed *above* this message:
+# Look for what is printed *above* this message:
 #
 # .. list-table::
 #    :header-rows: 1

@@ -192,9 +192,9 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, as in a saliency map
-# or Grad-CAM, take ``scores[:, 1].sum()``, or with a class for each image ``scores.gather(1, classes[:, None]).sum()``, and
-# ``eval()``. The sum of ``scores[:, classes]`` has each class for each image.
+# **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, as in Grad-CAM, with
+# the model in ``eval()``, take ``scores[:, 1].sum()``, or with a class for each image
+# ``scores.gather(1, classes[:, None]).sum()``. The sum of ``scores[:, classes]`` has each class for each image.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])

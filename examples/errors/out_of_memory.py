@@ -172,8 +172,8 @@ del _loop
 #
 # - **22.78 GiB**: the *one* tensor for which there was no room.
 # - **9.08 GiB**: memory that tensors use.
-# - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small. Older messages say
-#   *reserved in total*: subtract what is allocated.
+# - **9.35 GiB**: memory that PyTorch holds for later tensors, maybe in too small pieces. Older messages say *reserved
+#   in total*: subtract what is allocated.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -182,8 +182,8 @@ del _loop
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit: load them in bfloat16 or in 4 bits. Or another program uses the GPU. With DDP, call
-#        ``torch.cuda.set_device(local_rank)`` first.
+#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU.
+#        With DDP, call ``torch.cuda.set_device(local_rank)`` first.
 #    * - inference, such as ``generate`` or a pipeline of Diffusers
 #      - Use ``torch.no_grad()``, bfloat16 weights, a smaller image or text.
 #    * - ``torch.load``, when you resume
