@@ -120,7 +120,8 @@ assert not torch.allclose(_on, _new)
 #      - ``layer.bias = None``
 #    * - ``self.conv.weight = ...`` or ``setattr`` in ``forward``: dropout of weights, meta-learning
 #      - ``functional_call``, below. It ignores a misspelled ``weight``. ``strict=True`` raises, but wants all parameters and
-#        buffers. Under a different name, ``self.conv(x)`` would not use the tensor.
+#        buffers. Under a different name, ``self.conv(x)`` would not use the tensor. Turn off gradient checkpointing in the
+#        model: it runs forward again, with the old weight.
 #    * - ``forward`` of a subclass of ``nn.Linear`` or ``nn.Conv2d``
 #      - ``F.linear(x, weight, self.bias)``, or ``self._conv_forward(x, weight, self.bias)``. ``super().forward(x)`` would use
 #        the old weight.
@@ -317,6 +318,21 @@ for _ in range(2):
     _slope = _other.weight_hh_l0.grad * _kept
     assert torch.allclose(_lstm.weight_hh_l0.grad, _slope, atol=1e-6) and _slope.any()
     _sgd.step()
+# checkpointing inside of the model computes the block again after the call has ended
+_net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+_batch, _slopes = torch.rand(4, 3), []
+_plain = nn.Module()
+_plain.net = _net
+_checkpoint = torch.utils.checkpoint.checkpoint
+for _again in (False, True):
+    _plain.forward = lambda x, again=_again: (
+        _checkpoint(_net, x, use_reentrant=False) if again else _net(x)
+    )
+    _net.zero_grad()
+    _swapped = {"net.2.weight": _net[2].weight * 0.5}
+    torch.func.functional_call(_plain, _swapped, _batch).square().sum().backward()
+    _slopes.append(_net[0].weight.grad.clone())
+assert not torch.allclose(*_slopes, rtol=0.1)
 # a dtype: half() keeps the parameter, frozen and shared, and nn.Parameter does not
 _frozen, _shares = nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 2)
 _shares.weight = _frozen.weight

@@ -89,7 +89,8 @@ assert raised == len(_writes) * [message]
 #    * - ``x += noise``, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
 #    * - ``p -= lr * g`` as the inner step of MAML
-#      - Put ``p - lr * g`` into a dictionary by name, and call ``torch.func.functional_call(model, fast, x)``.
+#      - Put ``p - lr * g`` into a dictionary by name, and call ``torch.func.functional_call(model, fast, x)``, without
+#        gradient checkpointing.
 #    * - ``total += loss`` or ``outputs[t] = model(x)``, into a tensor made with ``requires_grad=True``
 #      - Delete ``requires_grad=True``. In ``no_grad``, the model would get no gradient.
 #    * - ``inputs_embeds[mask] = image_embeds`` of a library, with LoRA
