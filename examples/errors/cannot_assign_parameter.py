@@ -113,15 +113,18 @@ assert not torch.allclose(_on, _new)
 #        sequence, detached for the next part of the same one. A learned start begins each sequence:
 #        ``y, state = self.rnn(x, self.h0)``. For a running mean: ``copy_``, below.
 #    * - the code that builds the model
-#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` or ``.to(...)`` inside of the
-#        parentheses. To share a weight, see below. To keep a norm of 1 after a step, use a parametrization.
+#      - ``layer.weight = nn.Parameter(tensor)``, before the optimizer is made. Call ``.cuda()`` inside of the parentheses. For
+#        a dtype, ``layer.half()``: a frozen weight stays frozen. To share a weight, see below. To keep a norm of 1 after a
+#        step, use a parametrization.
 #    * - ``layer.bias = False``
 #      - ``layer.bias = None``
-#    * - ``self.conv.weight = ...`` in ``forward``, or meta-learning
+#    * - ``self.conv.weight = ...`` or ``setattr`` in ``forward``: dropout of weights, meta-learning
 #      - ``functional_call``, below. It ignores a misspelled ``weight``. ``strict=True`` raises, but wants all parameters and
-#        buffers. Under a different name, ``self.conv(x)`` would not use the tensor.
-#    * - ``forward`` of a subclass of ``nn.Linear``
-#      - ``F.linear(x, weight, self.bias)``. ``super().forward(x)`` would use the old weight.
+#        buffers. Under a different name, ``self.conv(x)`` would not use the tensor. Turn off gradient checkpointing in the
+#        model: it runs forward again, with the old weight.
+#    * - ``forward`` of a subclass of ``nn.Linear`` or ``nn.Conv2d``
+#      - ``F.linear(x, weight, self.bias)``, or ``self._conv_forward(x, weight, self.bias)``. ``super().forward(x)`` would use
+#        the old weight.
 #    * - the training loop, such as ``layer.weight.clamp(0)``
 #      - ``copy_``, below
 #    * - ``register_parameter``: *object to parameter*
@@ -294,6 +297,49 @@ _sign = type("", (nn.Linear,), {"forward": lambda self, x: nn.Linear.forward(sel
 _sign = _sign(3, 2)
 _right = nn.functional.linear(x, _sign.weight.sign(), _sign.bias)
 assert not torch.allclose(_sign(x), _right)
+_padded = nn.Conv2d(2, 4, 3, stride=2, groups=2, padding=1, padding_mode="reflect")
+_image, _scaled = torch.rand(1, 2, 6, 6), _padded.weight * 0.5
+_found = _padded._conv_forward(_image, _scaled, _padded.bias)
+_called = torch.func.functional_call(_padded, {"weight": _scaled}, _image)
+assert torch.equal(_found, _called) and not torch.allclose(_found, _padded(_image))
+# dropout of the weights of an LSTM: two steps, against a copy that has the dropped weight
+_lstm, _words = nn.LSTM(3, 2), torch.rand(4, 1, 3)
+_sgd = torch.optim.SGD(_lstm.parameters(), lr=0.1, momentum=0.9)
+for _ in range(2):
+    _sgd.zero_grad()
+    _kept = nn.functional.dropout(torch.ones(8, 2), 0.5)
+    _dropped = {"weight_hh_l0": _lstm.weight_hh_l0 * _kept}
+    _y = torch.func.functional_call(_lstm, _dropped, _words)[0]
+    _y.square().sum().backward()
+    _other = nn.LSTM(3, 2)
+    _other.load_state_dict(_lstm.state_dict())
+    _other.weight_hh_l0.data.mul_(_kept)
+    _other(_words)[0].square().sum().backward()
+    _slope = _other.weight_hh_l0.grad * _kept
+    assert torch.allclose(_lstm.weight_hh_l0.grad, _slope, atol=1e-6) and _slope.any()
+    _sgd.step()
+# checkpointing inside of the model computes the block again after the call has ended
+_net = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+_batch, _slopes = torch.rand(4, 3), []
+_plain = nn.Module()
+_plain.net = _net
+_checkpoint = torch.utils.checkpoint.checkpoint
+for _again in (False, True):
+    _plain.forward = lambda x, again=_again: (
+        _checkpoint(_net, x, use_reentrant=False) if again else _net(x)
+    )
+    _net.zero_grad()
+    _swapped = {"net.2.weight": _net[2].weight * 0.5}
+    torch.func.functional_call(_plain, _swapped, _batch).square().sum().backward()
+    _slopes.append(_net[0].weight.grad.clone())
+assert not torch.allclose(*_slopes, rtol=0.1)
+# a dtype: half() keeps the parameter, frozen and shared, and nn.Parameter does not
+_frozen, _shares = nn.Linear(2, 2).requires_grad_(False), nn.Linear(2, 2)
+_shares.weight = _frozen.weight
+_frozen.half()
+assert _frozen.weight is _shares.weight and _shares.weight.dtype == torch.float16
+assert not _frozen.weight.requires_grad
+assert nn.Parameter(_frozen.weight.half()).requires_grad
 # a running mean under a different name is lost, and copy_ keeps it
 _mean = nn.Parameter(torch.zeros(3), requires_grad=False)
 for _kept in (False, True):
@@ -316,6 +362,7 @@ assert _says(nn.Linear(3, 2), "bias", None) is None
 # other things than parameters
 _module = nn.Sequential(nn.ReLU())
 assert "as child module '0'" in _says(_module, "0", torch.relu)
+assert _says(_module, "precision", 16) is None
 assert "as buffer 'running_mean'" in _says(nn.BatchNorm1d(3), "running_mean", 0.0)
 # a transposed weight: nn.Parameter makes a second parameter
 _tied = nn.Linear(3, 2, bias=False)
@@ -379,7 +426,8 @@ assert raised == [
 # With a parameter it is *cannot assign parameters before Module.__init__() call*. ``object has no attribute '_modules'`` or
 # *'_parameters'* often has the same cause.
 #
-# **as child module 'fc'**: assign a module, such as ``nn.ReLU()`` in place of ``F.relu``. **as buffer**: assign a tensor.
+# **as child module 'fc'**: assign a module, such as ``nn.ReLU()`` in place of ``F.relu``, or use a name that no module has.
+# **as buffer**: assign a tensor.
 #
 # **An attribute is not there:**
 

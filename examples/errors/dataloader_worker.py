@@ -114,7 +114,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # sphinx_gallery_end_ignore
 
 # %%
-# The first message is the worker's, the second is your program's. Look for what is printed *above* this message:
+# Look for what is printed *above* this message:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -124,9 +124,12 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - what to do
 #    * - *An attempt has been made to start a new process*
 #      - ``if __name__ == "__main__":``, as below
+#    * - *Can't get attribute*, or a notebook under Windows or macOS
+#      - Put your dataset class and your functions into a file, and import them.
 #    * - *is killed by signal: Killed*
-#      - Probably memory ran out. Fewer workers, ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows while
-#        you train, make a long list of file names a NumPy array.
+#      - Probably memory ran out, also that of a container or a SLURM job. Fewer workers (with DDP, each GPU has its own),
+#        ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows while you train, make a long list of file names
+#        a NumPy array.
 #    * - *The paging file is too small*
 #      - Fewer workers. Each one imports PyTorch.
 #    * - *Too many open files*, *0 items of ancdata*
@@ -134,8 +137,9 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *is killed by signal: Bus error*
 #      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``. Or fewer workers.
 #    * - *Segmentation fault*, *Aborted*, or nothing
-#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line. If not, open
-#        files of h5py or LMDB in the first ``__getitem__``, not in ``__init__``, and for OpenCV call ``cv2.setNumThreads(0)``.
+#      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line. If not, take
+#        fewer workers, open files of h5py or LMDB in the first ``__getitem__``, not in ``__init__``, and for OpenCV call
+#        ``cv2.setNumThreads(0)``.
 #
 # Why
 # ---
@@ -171,8 +175,9 @@ assert ahead == [2, 4, 8, 2]
 # %%
 # The fix
 # -------
-# Put the loop, and what else should run once, below ``if __name__ == "__main__":``. Leave classes and functions above it: a
-# spawned worker looks for them. It sees no variables that are set below that line: pass them to your dataset.
+# Put the loop, or ``trainer.fit(...)``, or ``model.train(...)`` of YOLO, below ``if __name__ == "__main__":``. Leave classes
+# and functions above it: a spawned worker looks for them. It sees no variables that are set or changed below that line: pass
+# them to your dataset.
 
 # sphinx_gallery_start_ignore
 script = """
@@ -190,6 +195,10 @@ assert _said_by_workers() == ""
 # what a spawned worker imports: the script under another name
 _seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
 assert "loader" in _seen and "batch" not in _seen
+with open(folder.name + "/train.py", "w") as file:
+    file.write('SIZE = 32\nif __name__ == "__main__":\n    SIZE = 64\n')
+for _name, _size in (("__mp_main__", 32), ("__main__", 64)):
+    assert runpy.run_path(folder.name + "/train.py", run_name=_name)["SIZE"] == _size
 
 
 class _Ends(Dataset):
@@ -217,8 +226,6 @@ assert "is killed by signal: Bus error. It is possible that" in _messages[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# In a notebook under Windows or macOS, put your dataset class and your functions into a file, and import them.
-#
 # Can't pickle local object, and EOFError: Ran out of input
 # ---------------------------------------------------------
 # A spawned worker is sent the dataset and the ``collate_fn`` as a pickle. A ``lambda``, and a function or class inside of
@@ -249,8 +256,8 @@ assert "local object" in raised[0] and "make_loader.<locals>.collate" in raised[
 # sphinx_gallery_end_ignore
 
 # %%
-# Under Windows, *EOFError: Ran out of input* follows, from the worker, which got no pickle. Read the message of your program.
-# Move the function to the top level of the file, and pass its data as arguments:
+# Under Windows, *EOFError: Ran out of input* follows from the worker, which got no pickle. Move the function to the top level
+# of the file, and pass its data as arguments:
 
 from functools import partial
 
@@ -441,6 +448,10 @@ keep(False)
 _open = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 assert "RuntimeError: Too many open files" in _open.stderr, _open.stderr
 assert "in keep" in _open.stderr and "AssertionError" not in _open.stderr
+# a class of a notebook, as a worker gets it: the worker's __main__ has no such class
+_load = "import pickle; pickle.loads(b'c__main__\\nRows\\n.')"
+_worker = subprocess.run([sys.executable, "-c", _load], capture_output=True, text=True)
+assert "Can't get attribute 'Rows' on <module '__main__' (built-in)>" in _worker.stderr
 assert "There appear to be 1 leaked semaphore objects to clean up" in ended.stderr
 assert ended.returncode == -9
 # sphinx_gallery_end_ignore

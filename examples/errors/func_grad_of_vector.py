@@ -76,6 +76,58 @@ _bends = torch.func.vmap(
 (_slope,) = torch.autograd.grad(_net(_leaf).sum(), _leaf, create_graph=True)
 (_bend,) = torch.autograd.grad(_slope.sum(), _leaf)
 assert torch.allclose(_bends, _bend, atol=1e-5) and _bend.any()
+_bends = torch.func.vmap(grad(lambda t: grad(lambda t: _net(t).squeeze())(t)[0]))
+assert torch.allclose(_bends(_points), _bend, atol=1e-5)
+# three inputs: the second derivative by input 1, and by 1 and 2
+_wide = torch.nn.Sequential(
+    torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)
+)
+_leaf = torch.randn(5, 3, requires_grad=True)
+(_slope,) = torch.autograd.grad(_wide(_leaf).sum(), _leaf, create_graph=True)
+(_bend,) = torch.autograd.grad(_slope[:, 1].sum(), _leaf)
+_of_one = torch.func.vmap(grad(lambda t: grad(lambda t: _wide(t).squeeze())(t)[1]))
+assert torch.allclose(_of_one(_leaf.detach()), _bend, atol=1e-5) and _bend.any()
+_squeezed = torch.func.vmap(
+    grad(lambda t: grad(lambda t: _wide(t).squeeze())(t).squeeze())
+)
+assert "got tensor with 1 dims" in says(lambda: _squeezed(_leaf.detach()))
+# two outputs
+_two = torch.nn.Sequential(
+    torch.nn.Linear(1, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2)
+)
+_both = torch.func.vmap(torch.func.jacrev(_two))(_points)
+for _i in range(2):
+    _leaf = _points.clone().requires_grad_()
+    _two(_leaf)[:, _i].sum().backward()
+    assert torch.allclose(_both[:, _i], _leaf.grad, atol=1e-6)
+
+
+# a function of each element, for any shape
+_table = torch.randn(4, 2)
+assert "got tensor with 2 dims" in says(lambda: grad(torch.sin)(_table))
+assert "got tensor with 1 dims" in says(
+    lambda: torch.func.vmap(grad(torch.sin))(_table)
+)
+assert torch.allclose(grad(lambda x: torch.sin(x).sum())(_table), _table.cos())
+
+
+def _energies(atoms):
+    return torch.exp(-(atoms[:, None] - atoms).square().sum(-1)).sum(1)
+
+
+# forces: an energy for each atom depends on all atoms, so vmap over atoms gives 0
+_atoms = torch.randn(4, 3)
+assert "got tensor with 1 dims" in says(lambda: grad(_energies)(_atoms))
+_leaf = _atoms.clone().requires_grad_()
+sum(_energies(_leaf)[i] for i in range(4)).backward()
+_forces = grad(lambda atoms: _energies(atoms).sum())
+assert torch.allclose(_forces(_atoms), _leaf.grad, atol=1e-6) and _leaf.grad.any()
+_alone = torch.func.vmap(grad(lambda atom: _energies(atom[None]).squeeze()))
+assert not _alone(_atoms).any()
+_molecules = torch.randn(2, 4, 3)
+_each = torch.func.vmap(_energies)
+_of_all = grad(lambda r: _each(r).sum())(_molecules)
+assert torch.allclose(_of_all, torch.stack([_forces(r) for r in _molecules]), atol=1e-6)
 assert "got tensor with 1 dims" in says(lambda: grad(_net)(_points[0]))
 assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 # sphinx_gallery_end_ignore
@@ -91,14 +143,20 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #    * - the function, and the end of the message
 #      - what to do
 #    * - a loss without a mean: *tensor with 1 dims*
-#      - Remove ``reduction="none"``, or add ``.mean()``, as below.
+#      - Remove ``reduction="none"``, or add ``.mean()``, as below. With a mask or class weights, see :ref:`the same for
+#        backward() <sphx_glr_gallery_errors_not_a_scalar.py>`.
 #    * - a loss, and *tensor with 2 dims*
 #      - Print the shapes first. Predictions of shape ``(5, 1)`` and targets of shape ``(5,)`` are broadcast to ``(5, 5)``: take
 #        ``predictions.squeeze(1)``.
 #    * - a network with one output, for one sample: *tensor with 1 dims*, or *2 dims*
 #      - The output has shape ``(1,)`` or ``(1, 1)``: add ``.squeeze()``.
-#    * - a slope at each point, as in a PINN or for forces
-#      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` after the network and after an inner ``grad``
+#    * - a slope at each point, as in a PINN
+#      - ``vmap(grad(f))`` over the points, with ``.squeeze()`` after the network. An inner ``grad`` gives a row, so choose an
+#        input: ``grad(f)(point)[0]``. For several outputs, ``vmap(jacrev(f))``.
+#    * - forces, from an energy for each atom or molecule
+#      - Add ``.sum()``.
+#    * - a function of each element, such as ``torch.sin``
+#      - ``grad(lambda x: f(x).sum())``
 #    * - a loss for each model of an ensemble
 #      - ``vmap(grad(loss))`` over the models. A ``.mean()`` divides each gradient by their number.
 #    * - a loss and predictions: *got <class 'tuple'>*
@@ -323,7 +381,6 @@ assert not _ended.any() and _second.any()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_not_a_scalar.py`: the same cause with ``loss.backward()``.
 # - :ref:`sphx_glr_gallery_functions_functions_and_transforms.py`: a custom Function inside of ``grad``.
 # - :ref:`sphx_glr_gallery_differentiation_jacobian_and_hessian.py`: ``jacrev``, ``jacfwd`` and what they cost.
 # - In PyTorch's reference: `torch.func.grad <https://docs.pytorch.org/docs/stable/generated/torch.func.grad.html>`__ and

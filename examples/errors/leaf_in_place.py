@@ -86,8 +86,11 @@ assert raised == len(_writes) * [message]
 #      - Write inside ``no_grad``.
 #    * - ``weight[:2] = ...``, ``b[:, 4] += ...`` of a YOLO head, ``E[:, 0::2] = ...`` in ``__init__``
 #      - the same: :ref:`a part of a weight <part-of-a-leaf>`
-#    * - ``x += noise``, the inner step of MAML, a model that begins with ``nn.ReLU(inplace=True)``
+#    * - ``x += noise``, a model that begins with ``nn.ReLU(inplace=True)``
 #      - Make a new tensor, as below.
+#    * - ``p -= lr * g`` as the inner step of MAML
+#      - Put ``p - lr * g`` into a dictionary by name, and call ``torch.func.functional_call(model, fast, x)``, without
+#        gradient checkpointing.
 #    * - ``total += loss`` or ``outputs[t] = model(x)``, into a tensor made with ``requires_grad=True``
 #      - Delete ``requires_grad=True``. In ``no_grad``, the model would get no gradient.
 #    * - ``inputs_embeds[mask] = image_embeds`` of a library, with LoRA
@@ -281,6 +284,26 @@ for _new in (True, False):
     ((_fast - 5) ** 2).backward()
     _through.append(_w.grad.item() / (2 * (_fast.item() - 5)))
 assert abs(_through[0] - 0.8) < 1e-6 and abs(_through[1] - 1) < 1e-6
+# and for a model: the outer gradient agrees with differences of the outer loss
+_linear, _batch = nn.Linear(2, 1).double(), torch.randn(4, 2).double()
+
+
+def _outer(linear):
+    named = dict(linear.named_parameters())
+    inner = torch.func.functional_call(linear, named, _batch).square().mean()
+    slopes = torch.autograd.grad(inner, [*named.values()], create_graph=True)
+    fast = {
+        name: p - 0.1 * g for (name, p), g in zip(named.items(), slopes, strict=True)
+    }
+    return (torch.func.functional_call(linear, fast, _batch) - 1).square().mean()
+
+
+_outer(_linear).backward()
+_losses = []
+for _step in (1e-6, -2e-6):
+    _linear.weight.data[0, 0] += _step
+    _losses.append(_outer(_linear).item())
+assert abs((_losses[0] - _losses[1]) / 2e-6 - _linear.weight.grad[0, 0]) < 1e-6
 # sphinx_gallery_end_ignore
 
 # %%

@@ -88,8 +88,8 @@ assert each == [-4, -12, -24, -40]
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
 # is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
-# ``kept = loss[mask.bool()]``, and take ``kept.sum() / max(kept.numel(), 1)``. ``nn.DataParallel`` with the loss computed in
-# ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
+# ``kept = loss[mask.bool()]``, and take ``kept.mean()``, or ``kept.sum()`` if it is empty. ``nn.DataParallel`` with the loss
+# computed in ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -115,11 +115,15 @@ assert (nn.CrossEntropyLoss()(model(x), labels) * torch.ones(4)).shape == (4,)
 _kept = torch.tensor([1, 0, 1, 0])
 _each = loss_fn(model(x), labels)
 for _mask in (_kept, _kept.bool(), _kept.float()):
-    _rest = _each[_mask.bool()]
-    _masked = _rest.sum() / max(_rest.numel(), 1)
+    _masked = _each[_mask.bool()].mean()
     assert torch.allclose(_masked, nn.CrossEntropyLoss()(model(x[::2]), labels[::2]))
 _rest = _each[(_kept * 0).bool()]
-assert _rest.sum() / max(_rest.numel(), 1) == 0
+assert _rest.mean().isnan() and _rest.sum() == 0
+model.zero_grad()
+_rest.sum().backward()
+assert model.weight.grad is not None and not model.weight.grad.any()
+_halves = torch.full((9999,), 10.0, dtype=torch.float16)  # the sum overflows
+assert _halves.mean() == 10 and (_halves.sum() / len(_halves)).isinf()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -188,8 +192,9 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, take
-# ``scores[:, 1].sum()``, with the model in ``eval()``.
+# **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, as in Grad-CAM, with
+# the model in ``eval()``, take ``scores[:, 1].sum()``, or with a class for each image
+# ``scores.gather(1, classes[:, None]).sum()``. The sum of ``scores[:, classes]`` has each class for each image.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])
@@ -206,6 +211,22 @@ for _i in range(3):
     assert torch.equal(_all[_i], _one[_i])
 with torch.random.fork_rng():
     _net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Tanh())
+_classes = torch.tensor([1, 0, 1])
+_scores = torch.stack([_images.sum(1), _images.prod(1)], dim=1)
+_alone = torch.stack(
+    [
+        torch.autograd.grad(_scores[_i, _classes[_i]], _images, retain_graph=True)[0][
+            _i
+        ]
+        for _i in range(3)
+    ]
+)
+for _number, _right in (
+    (_scores.gather(1, _classes[:, None]).sum(), True),
+    (_scores[:, _classes].sum(), False),
+):
+    (_all,) = torch.autograd.grad(_number, _images, retain_graph=True)
+    assert torch.allclose(_all, _alone) == _right
 for _training in (False, True):
     _scores = _net.train(_training)(_images)
     (_all,) = torch.autograd.grad(_scores[:, 1].sum(), _images, retain_graph=True)
@@ -337,6 +358,7 @@ assert ((predictions.squeeze(1) - targets) ** 2).mean() == 0
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: backward of a vector, and its ``gradient=``.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: predictions and targets that are broadcast by mistake.
-# - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py`: the message of ``torch.func.grad``.
+# - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py`: the message of ``torch.func.grad``, and a gradient
+#   of the weights for each sample.
 # - In PyTorch's reference: `torch.autograd.backward
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.backward.html>`__.

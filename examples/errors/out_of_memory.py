@@ -110,6 +110,13 @@ _weight.sum().backward()
 assert not _adam.state
 _adam.step()
 assert sum(one.shape == _weight.shape for one in _adam.state[_weight].values()) == 2
+_frozen = torch.nn.Parameter(torch.ones(3), requires_grad=False)
+_adam = torch.optim.Adam([_frozen, _weight])
+_adam.step()
+assert _frozen not in _adam.state and _weight in _adam.state
+_halved = nn.Linear(3, 2)
+_bytes = _halved.weight.nbytes
+assert _halved.to(torch.bfloat16).weight.nbytes == _bytes / 2
 
 
 def _train(layers):
@@ -128,6 +135,18 @@ except RuntimeError:
     _in_except = _held[0]() is not None
 gc.collect()
 assert _in_except and _held[0]() is None
+for _detached in (True, False):  # a state that goes from step to step
+    _cell, _state, _steps = nn.GRUCell(3, 2), torch.zeros(1, 2), []
+    for _ in range(2):
+        _state = _state.detach() if _detached else _state
+        _inputs = torch.ones(1, 3) * 1
+        _steps.append(weakref.ref(_inputs))
+        _state = _cell(_inputs, _state)
+        _state.sum().backward(retain_graph=True)
+        del _inputs
+    gc.collect()
+    assert (_steps[0]() is None) == _detached
+del _cell, _state
 _loop, _graphs = nn.Linear(3, 1), []
 for _way in ("backward", "grad"):
     _inputs = torch.ones(1, 3) * 1
@@ -153,9 +172,8 @@ del _loop
 #
 # - **22.78 GiB**: the *one* tensor for which there was no room.
 # - **9.08 GiB**: memory that tensors use.
-# - **9.35 GiB**: memory that PyTorch holds for later tensors. It may lie in pieces that are too small.
-#
-# Where it is raised, and when, tells the cause:
+# - **9.35 GiB**: memory that PyTorch holds for later tensors, maybe in too small pieces. Older messages say *reserved
+#   in total*: subtract what is allocated.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -164,21 +182,25 @@ del _loop
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit, or another program uses the GPU. With DDP, call ``torch.cuda.set_device(local_rank)`` first.
+#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU.
+#        With DDP, call ``torch.cuda.set_device(local_rank)`` first.
+#    * - inference, such as ``generate`` or a pipeline of Diffusers
+#      - Use ``torch.no_grad()``, bfloat16 weights, a smaller image or text.
 #    * - ``torch.load``, when you resume
 #      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
 #    * - ``forward`` or ``backward`` of the first step
 #      - The batch, or the length of the sequence, is too large.
 #    * - the first ``optimizer.step()``
-#      - There is no room for the optimizer's state. Adam makes two tensors for each weight.
+#      - There is no room for the optimizer's state. Adam makes two tensors for each weight that is trained: LoRA trains few.
 #    * - after some steps, more each time
-#      - A tensor with a graph is kept, as by ``total += loss``. To report it, add ``loss.item()``. Instead of
-#        ``backward(create_graph=True)``, call ``torch.autograd.grad``.
+#      - A tensor with a graph is kept, as by ``total += loss``: to report it, add ``loss.item()``. Or by a state of the step
+#        before: ``detach()`` it. Instead of ``backward(create_graph=True)``, call ``torch.autograd.grad``.
 #    * - after some steps, at random
 #      - One batch has a longer sequence or more boxes than the others.
 #    * - the validation
-#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``, in a
-#        ``Trainer`` with ``eval_accumulation_steps=1``.
+#      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``. In a ``Trainer``:
+#        ``eval_accumulation_steps=1``, and take the ``argmax`` in ``preprocess_logits_for_metrics`` instead of
+#        ``compute_metrics``.
 #    * - a second model, as in cross-validation, or a retry
 #      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
 #        after ``except``.
@@ -207,7 +229,7 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``model.eval()`` alone does not stop the growth, because it still records.
+# ``model.eval()`` alone still records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
 # <sphx_glr_gallery_differentiation_accumulation.py>`, and is right for a mean over samples without class weights or batch norm.
@@ -265,7 +287,7 @@ assert _norm.num_batches_tracked == 2
 # %%
 # The peak of one pass of eight blocks, as predicted from the shapes:
 #
-# .. how-measured:: Fake tensors have shapes and no data. After each operation, this code adds up the storages that exist.
+# .. how-measured:: This code adds up the storages of fake tensors, which have shapes and no data.
 
 import weakref
 

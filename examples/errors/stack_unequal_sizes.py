@@ -84,8 +84,9 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # %%
 # For pairs of tensors, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
-# - **(3, 112, 112) and (3, 112, 149)**: torchvision's ``Resize(112)`` sets the shorter side only. Write ``Resize((112, 112))``,
-#   for a mask of classes with ``InterpolationMode.NEAREST``.
+# - **(3, 112, 112) and (3, 112, 149)**, images: write ``Resize((112, 112))``, since ``Resize(112)`` sets the shorter side only.
+#   A mask of classes needs ``InterpolationMode.NEAREST``. Scale boxes by the same factors.
+# - **(4, 72, 120) and (4, 80, 112)**, latents in buckets: put one shape into each batch, by ``batch_sampler=``.
 # - **(3, …) and (1, …)**, or (4, …): color and gray images, or transparency. Open photos with ``convert("RGB")``,
 #   and black and white masks with ``convert("L")``.
 # - **(2, …) and (1, …)**, or (…, 2) and (…): stereo and mono. Take the mean of the two channels.
@@ -140,6 +141,16 @@ assert "equal size" in says(lambda: next(iter(DataLoader(_pairs, 2))))
 _collated = DataLoader(_pairs, 2, collate_fn=lambda b: tuple(zip(*b, strict=True)))
 _images, _targets = next(iter(_collated))
 assert _targets[1]["boxes"] is _boxes[1] and len(_images) == 2
+# one shape into each batch: lists of numbers are a batch_sampler
+_latents = [
+    torch.full((4, *size), 1.0) for size in ((9, 15), (10, 14), (9, 15), (10, 14))
+]
+assert "equal size" in says(lambda: next(iter(DataLoader(_latents, 2))))
+_shapes = {}
+for _i, _latent in enumerate(_latents):
+    _shapes.setdefault(_latent.shape, []).append(_i)
+_buckets = DataLoader(_latents, batch_sampler=[*_shapes.values()])
+assert [tuple(b.shape) for b in _buckets] == [(2, 4, 9, 15), (2, 4, 10, 14)]
 from unittest import mock
 
 with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
@@ -291,8 +302,8 @@ assert torch.tensor([row for row in ([1, 2], []) if row]).tolist() == [[1, 2]]
 # %%
 # - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
-#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text. Remove
-#   text columns.
+#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text, or the
+#   tokens of an LLM with −100 for the prompt: ``DataCollatorForLanguageModeling`` would overwrite those. Remove text columns.
 # - **(got 0)**: leave out empty rows. ``reset()`` of Gymnasium returns a pair: ``state, info = env.reset()``.
 # - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 

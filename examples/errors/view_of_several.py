@@ -67,7 +67,8 @@ for _start, _view in (
 
 # %%
 # After ``split`` and ``chunk`` the name is ``Split`` or ``SplitWithSizes``. ``channel[0] = 1`` names ``Select``. *its base or
-# another view of its base has been modified* means that you wrote to ``image`` itself, and used ``channel`` after it.
+# another view of its base has been modified* means that you wrote to ``image`` itself, and used ``channel`` after it: make
+# the views after that write, or write to ``image.clone()``.
 #
 # Why
 # ---
@@ -94,7 +95,7 @@ assert first._is_view() and a._is_view()
 #
 # The fix
 # -------
-# Use one operation for all channels, which makes a new tensor:
+# Use one operation for all channels, which makes a new tensor. A list needs ``torch.tensor(std)`` before it.
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 image = image * std[:, None, None]
@@ -184,7 +185,8 @@ assert torch.equal(_weight.grad, torch.ones(3, 2))
 #
 # **For a weight that you set or limit outside of forward**, keep the loop, and put it inside ``no_grad``.
 #
-# **For a picture or a log** nothing has to be recorded: give ``image.detach().clone()`` to the library that writes.
+# **For a picture or a log**, as in ``denormalize`` or ``make_grid``, nothing has to be recorded: begin with
+# ``image.detach().clone()``.
 #
 # What not to do
 # --------------
@@ -263,8 +265,10 @@ for _write in (
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``. If the
-# message names your own ``Function``, such as a gradient reversal, return ``x.clone()`` from its ``forward``.
+# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``. If you
+# cannot edit the model, such as torchvision's ResNet or DenseNet, :ref:`hook a clone of the output
+# <sphx_glr_gallery_differentiation_hooks_on_modules.py>`. If the message names your own ``Function``, such as a gradient
+# reversal, return ``x.clone()`` from its ``forward``.
 
 for module in net.modules():
     if hasattr(module, "inplace"):
@@ -273,6 +277,67 @@ net(torch.ones(1, 1, 4, 4)).sum().backward()
 
 # sphinx_gallery_start_ignore
 assert net[0].weight.grad is not None
+
+
+class _Residual(nn.Module):
+    def __init__(self, inplace):
+        super().__init__()
+        self.norm, self.inplace = nn.BatchNorm2d(2), inplace
+
+    def forward(self, x):
+        out = self.norm(x)
+        if self.inplace:
+            out += x
+        else:
+            out = out + x
+        return nn.functional.relu(out, inplace=self.inplace)
+
+
+def _by_clone(module, args, output):
+    output = output.clone()
+    output.register_hook(_found.append)
+    return output
+
+
+# a hook on a clone gets the gradient of a model without in-place operations
+_found, _wanted, _slopes = [], [], []
+_pixels = torch.randn(2, 2, 4, 4, requires_grad=True)
+for _inplace in (True, False):
+    _residual = _Residual(_inplace)
+    if _inplace:
+        _residual.norm.register_forward_hook(_by_clone)
+    else:
+        _residual.norm.register_full_backward_hook(lambda m, i, o: _wanted.append(o[0]))
+    _residual(_pixels).square().sum().backward()
+    _slopes.append(_residual.norm.weight.grad)
+assert torch.allclose(_found[0], _wanted[0], atol=1e-6) and _found[0].any()
+assert torch.allclose(*_slopes, atol=1e-4)
+# the views after the write, or the write to a clone
+for _after in (True, False):
+    _first = torch.ones(3, 2, requires_grad=True)
+    _base = _first * 1
+    _written = _base if _after else _base.clone()
+    _views = None if _after else _base.unbind()
+    _written[0] *= 5
+    _views = _base.unbind() if _after else _views
+    (_views[0].sum() + _written.sum()).backward()
+    assert _first.grad[0].tolist() == 2 * [10.0 if _after else 6.0]
+# a normalization in an attack, with lists, and a picture of an input
+_image, _mean, _std = (
+    torch.rand(3, 2, 2, requires_grad=True),
+    [0.1, 0.2, 0.3],
+    [2, 4, 5],
+)
+_scale = torch.tensor(_std)[:, None, None]
+_normal = (_image - torch.tensor(_mean)[:, None, None]) / _scale
+_alone = torch.stack([(_image[i] - _mean[i]) / _std[i] for i in range(3)])
+assert torch.allclose(_normal, _alone)
+_normal.sum().backward()
+assert torch.allclose(_image.grad, (1 / _scale).expand(3, 2, 2))
+_picture = _image.detach().clone()
+for _channel, _m, _s in zip(_picture, _mean, _std, strict=True):
+    _channel.mul_(_s).add_(_m)
+assert torch.allclose(_picture[2], _image[2] * 5 + 0.3)
 
 
 class _Reversal(torch.autograd.Function):
