@@ -229,9 +229,10 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each step takes a different branch**, as in a mixture of experts or with a batch without images: pass
-# ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
-# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``.
+# **Each step takes a different branch**, as in a mixture of experts, a GAN in Lightning, or a detector whose batch has no boxes:
+# pass ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
+# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``, in the
+# configuration of mmdetection ``find_unused_parameters = True``.
 
 
 class Branches(nn.Module):
@@ -307,8 +308,8 @@ for _option in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **You catch an out-of-memory error in** ``backward`` **and skip the batch**: DDP still waits for that step. Let the program
-# end. Skip batches before ``backward``, on all processes together.
+# **You catch an out-of-memory error in** ``backward`` **and skip the batch**: let the program end. Skip batches before
+# ``backward``, on all processes together.
 
 # %%
 # Marked as ready twice
@@ -484,7 +485,7 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In a loss**: compute it in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
+# - **In a loss**: compute it in the ``forward`` of the sharded module that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
 # - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
 #   <sphx_glr_gallery_training_gradient_clipping.py>`.
@@ -636,7 +637,8 @@ assert torch.allclose(*_averages)
 # %%
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides**, from a convolution of gray images in the format ``channels_last``:
+# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or, as below, of gray images. The
+# gradients are right.
 
 import torch
 import torch.distributed as dist
@@ -664,11 +666,18 @@ _alone = nn.Conv2d(1, 6, 5)
 _alone.load_state_dict(model.module.state_dict())
 _alone(images).square().sum().backward()
 assert torch.allclose(_grad, _alone.weight.grad)
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _images = torch.rand(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    _small = DistributedDataParallel(nn.Conv2d(3, 6, 1))
+    _small(_images).square().sum().backward()
+_alone = nn.Conv2d(3, 6, 1)
+_alone.load_state_dict(_small.module.state_dict())
+_alone(_images).square().sum().backward()
+assert torch.allclose(_small.module.weight.grad, _alone.weight.grad, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradients are right.
-#
 # **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out, unless a later
 # step uses a different branch:
 
