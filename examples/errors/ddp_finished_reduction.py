@@ -229,7 +229,7 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each step takes a different branch**, as in a mixture of experts, a GAN in Lightning, or a detector whose batch has no boxes:
+# **Each step takes a different branch**, as in a mixture of experts, a GAN in Lightning or a detector whose batch has no boxes:
 # pass ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
 # ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``, in the
 # configuration of mmdetection ``find_unused_parameters = True``.

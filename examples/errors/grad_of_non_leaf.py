@@ -68,9 +68,21 @@ def _read(tensor):
 
 
 assert _read(weight) == (None, True)
+_stopped = []
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", "The .grad attribute")
+    try:
+        weight.grad
+    except UserWarning as error:
+        _stopped.append(str(error))
+assert len(_stopped) == 1
 # sphinx_gallery_end_ignore
 
 # %%
+# **If you do not know which line reads** ``.grad``, put this first into your program:
+# ``warnings.filterwarnings("error", "The .grad attribute")``. The traceback ends at that line. If it is in a debugger or a logger,
+# which read every tensor, your training is not affected.
+#
 # Why
 # ---
 # ``weight`` is the result of a multiplication. The leaf is the tensor before the multiplication, and no variable holds it. The
@@ -238,8 +250,7 @@ for _retain in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **If nobody wanted that gradient,** some code reads ``.grad`` of every tensor that it meets, as a debugger or a logger may.
-# Training is not affected. In your own code, ask first:
+# **If your code reads** ``.grad`` **of every tensor,** ask first:
 
 for name, tensor in {"first.weight": first.weight, "hidden": hidden}.items():
     if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:

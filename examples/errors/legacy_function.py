@@ -70,7 +70,8 @@ assert "invoke them on the class itself" in str(_warning.message)
 # -------
 # Make ``forward`` and ``backward`` static, call their first argument ``ctx`` in place of ``self``, and call ``apply`` on the
 # class. What ``forward`` stored on ``self``, it stores on ``ctx``; inputs and outputs go into ``ctx.save_for_backward(x)``, but
-# a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``.
+# a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``. Other methods of the
+# class become functions outside of it.
 
 
 class Reverse(Function):
