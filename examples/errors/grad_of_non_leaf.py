@@ -80,8 +80,8 @@ assert len(_stopped) == 1
 
 # %%
 # **If you do not know which line reads** ``.grad``, put this first into your program:
-# ``warnings.filterwarnings("error", "The .grad attribute")``. The traceback ends at that line. If it is in a debugger or a logger,
-# which read every tensor, your training is not affected.
+# ``warnings.filterwarnings("error", "The .grad attribute")``. The traceback ends at that line. If it is in a debugger or a
+# logger, which read every tensor, your training is not affected.
 #
 # Why
 # ---
