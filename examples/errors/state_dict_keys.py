@@ -255,8 +255,8 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Whole layers on one side only**: the model was made with different settings, or by a different version of its code. Make it
-#   as it was made for training.
+# - **Whole layers on one side only**: the model was made with different settings, or by a different version of its code. Make
+#   it as it was made for training.
 # - **A word inside of the names**, if only a part was wrapped: ``name.replace("_orig_mod.", "")``.
 # - **n_averaged**: an ``AveragedModel``. Call ``saved.pop("n_averaged")``, too.
 # - **epoch, optimizer, state_dict**: the file holds more than the weights. Load ``saved["state_dict"]``. In a file of
