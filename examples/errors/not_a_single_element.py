@@ -157,14 +157,19 @@ for _labels in (labels, _ignored):
 _each = F.cross_entropy(scores, _ignored.clamp(min=0), reduction="none")
 _mask = torch.tensor([1.0, 1.0, 0.0])
 _mean = F.cross_entropy(scores, _ignored)
-assert torch.isclose(_each[_mask.bool()].mean(), _mean)
+for _kind in (_mask, _mask.bool(), _mask.long()):
+    _found = _each[_kind.bool()].sum() / _kind.sum().clamp(min=1)
+    assert torch.isclose(_found, _mean)
 assert not torch.isclose((_each * _mask).mean(), _mean)
+_nothing = torch.zeros(3)
+assert _each[_nothing.bool()].sum() / _nothing.sum().clamp(min=1) == 0
+assert _each[_nothing.bool()].mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
 # With labels of −100, ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only
 # used labels, with their weights. With a mask of zeros and ones in the shape of the losses,
-# use ``losses[mask.bool()].mean()``.
+# use ``losses[mask.bool()].sum() / mask.sum().clamp(min=1)``, which is 0 rather than NaN if nothing is left.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
