@@ -165,8 +165,9 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # **You want to train the layer**: ``forward`` forgot it, or a ``detach`` or :ref:`a checkpoint
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
-# **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``,
-# which makes its list then. If you unfreeze the layer later, wrap the model again, or its gradients are not averaged.
+# **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``
+# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, wrap the model again, or its gradients are
+# not averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -264,6 +265,47 @@ _net.old_head.requires_grad_(False)
 assert _says(_net, _one) == "" and _net.head.weight.grad is not None
 assert _says(Net(), _one, find_unused_parameters=True) == ""
 assert _says(Branches(), _one, 0).startswith("Expected to have finished reduction")
+
+
+# a GAN in one module, each half frozen while the other learns
+class _GAN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.maker, self.judge = nn.Linear(2, 3), nn.Linear(3, 1)
+
+    def forward(self, real, noise, making):
+        made = self.maker(noise)
+        if making:
+            return -self.judge(made).sigmoid().log().mean()
+        return self.judge(made.detach()).exp().mean() - self.judge(real).mean()
+
+
+def _adversarial(wrap):
+    torch.manual_seed(0)
+    net = _GAN()
+    halves, model, steps = (net.judge, net.maker), wrap(net), []
+    for half in halves:
+        steps.append(torch.optim.SGD(half.parameters(), lr=0.1, momentum=0.9))
+    try:
+        for _ in range(2):
+            for making in (True, False):
+                halves[not making].requires_grad_(False)
+                steps[making].zero_grad()
+                model(torch.ones(4, 3), torch.ones(4, 2), making).backward()
+                steps[making].step()
+                net.requires_grad_(True)
+    except RuntimeError as error:
+        return str(error)
+    return torch.cat([p.detach().flatten() for p in net.parameters()])
+
+
+def _finding(net):
+    return DistributedDataParallel(net, find_unused_parameters=True)
+
+
+_said = _adversarial(DistributedDataParallel)
+assert _said.startswith("Expected to have finished reduction")
+assert torch.allclose(_adversarial(_finding), _adversarial(lambda net: net))
 
 
 # the forgotten layer learns nothing

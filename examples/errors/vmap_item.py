@@ -227,7 +227,7 @@ assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
 # in ``torch.where(x > 0, x.sqrt(), 0)``, the gradient is NaN at 0. Check for NaN before ``vmap``.
 #
 # For ``and`` and ``max``, write ``&`` and ``torch.maximum``, also in FlexAttention: ``(q >= k) & (q - k < 3)``. A ``while``
-# becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``.
+# becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``, with enough rounds for the slowest row.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
 # possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
