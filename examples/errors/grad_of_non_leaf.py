@@ -214,7 +214,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 # ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
 #
 # **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. A ReLU after it needs
-# ``inplace=False``. In a compiled model, call it in ``forward``. With a ``GradScaler``, divide by ``scaler.get_scale()``.
+# ``inplace=False``. In a compiled model, call it in ``forward``. With a ``GradScaler``, divide by ``scaler.get_scale()`` before
+# ``scaler.update()``:
 
 from torch import nn
 

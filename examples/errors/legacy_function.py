@@ -73,8 +73,8 @@ assert "invoke them on the class itself" in str(_warning.message)
 # a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``. Other methods
 # become functions outside of the class.
 #
-# For second derivatives, as in a gradient penalty, ``backward`` must compute its values again from ``ctx.saved_tensors``. A
-# value kept on ``ctx`` counts as a constant, and the result is silently wrong.
+# For second derivatives, as in a gradient penalty, ``backward`` must compute what depends on the input again, from
+# ``ctx.saved_tensors``. What is kept on ``ctx`` counts as a constant, without a message.
 
 
 class Reverse(Function):
