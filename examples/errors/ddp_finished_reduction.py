@@ -479,7 +479,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Your attributes and methods are in ``model.module``:
+# Your attributes and methods are in ``model.module``. In Accelerate, ``accelerator.unwrap_model(model)`` works on one GPU, too:
 
 print(model.module.classes)
 
