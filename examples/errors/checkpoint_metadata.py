@@ -86,8 +86,8 @@ def _said(run):
 # %%
 # - ``tensor at position 0``: the first tensor that the block saved for backward, here the input of ``layer``.
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
-#   6 rows in place of 3 is a cache that grew. ``[0]`` is a frozen weight that DeepSpeed ZeRO-3 has freed: update it, or use
-#   ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
+#   6 rows in place of 3 is a cache that grew. ``[0]`` is a frozen weight that DeepSpeed ZeRO-3 has freed: update DeepSpeed, or
+#   use ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
 # - ``checkpoint(..., debug=True)``, or ``set_checkpoint_debug_enabled(True)`` around a library's forward pass, lists the
 #   operations of both runs, with stack traces. Without them:
 
@@ -224,8 +224,12 @@ assert torch.allclose(
 #
 # **A choice of experts** can flip on a GPU. Make it outside, and pass it to the block.
 #
+# **A compiled function in the block:** compile the whole model, which calls ``checkpoint``, instead.
+#
+# **A context that ends too early:** call ``backward()`` inside of ``context_parallel`` or ``sdpa_kernel``, too.
+#
 # **A switch between forward and backward:** freeze layers, change an adapter or call ``model.eval()`` after ``backward()``. A
-# context such as ``sdpa_kernel`` belongs inside the block. A batch norm in evaluation saves no statistics:
+# batch norm in evaluation saves no statistics:
 
 # sphinx_gallery_start_ignore
 try:
@@ -324,18 +328,27 @@ _attend = nn.functional.scaled_dot_product_attention
 
 
 def _in_context(inside):
-    def block(q):
-        with sdpa_kernel(SDPBackend.MATH):
-            return _attend(q, q, q)
-
     q = torch.rand(1, 2, 4, 8, requires_grad=True)
     with sdpa_kernel(SDPBackend.MATH):
-        loss = _run(block if inside else (lambda q: _attend(q, q, q)), q).sum()
-    loss.backward()
+        loss = _run(lambda q: _attend(q, q, q), q).square().sum()
+        if inside:
+            loss.backward()
+    loss = loss if not inside else _attend(q, q, q).square().sum()
+    assert inside == (q.grad is not None)
+    (grad,) = torch.autograd.grad(loss, q)
+    assert torch.allclose(grad, q.grad, atol=1e-5)
 
 
 assert "different metadata" in _said(lambda: _in_context(False))
 assert _said(lambda: _in_context(True)) is None
+_whole = torch.compile(lambda x: _run(_layers[1], x), backend="aot_eager")
+for _rows in (3, 2, 5):  # checkpoint inside of what is compiled
+    _in = torch.rand(_rows, 2)
+    _grads = [
+        torch.autograd.grad(call(_in).square().sum(), [*_layers[1].parameters()])
+        for call in (_whole, _layers[1])
+    ]
+    assert all(map(torch.allclose, *_grads))
 x.grad = None
 assert _agrees(lambda: torch.rand(()))
 assert not _agrees(random.random)

@@ -165,8 +165,9 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # **You want to train the layer**: ``forward`` forgot it, or a ``detach`` or :ref:`a checkpoint
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
-# **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``,
-# which makes its list then. If you unfreeze the layer later, wrap the model again, or its gradients are not averaged.
+# **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``
+# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, wrap the model again, or its gradients are
+# not averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -229,9 +230,10 @@ for _one_grad, _other in zip(_net.parameters(), _plain.parameters(), strict=True
 # sphinx_gallery_end_ignore
 
 # %%
-# **Each step takes a different branch**, as in a mixture of experts or with a batch without images: pass
-# ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
-# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``.
+# **Each step takes a different branch**, as in a mixture of experts, a GAN in Lightning or a detector whose batch has no boxes:
+# pass ``find_unused_parameters=True``. In Lightning it is ``strategy="ddp_find_unused_parameters_true"``, in Transformers
+# ``ddp_find_unused_parameters=True``, in Accelerate ``DistributedDataParallelKwargs(find_unused_parameters=True)``, in the
+# configuration of mmdetection ``find_unused_parameters = True``.
 
 
 class Branches(nn.Module):
@@ -263,6 +265,47 @@ _net.old_head.requires_grad_(False)
 assert _says(_net, _one) == "" and _net.head.weight.grad is not None
 assert _says(Net(), _one, find_unused_parameters=True) == ""
 assert _says(Branches(), _one, 0).startswith("Expected to have finished reduction")
+
+
+# a GAN in one module, each half frozen while the other learns
+class _GAN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.maker, self.judge = nn.Linear(2, 3), nn.Linear(3, 1)
+
+    def forward(self, real, noise, making):
+        made = self.maker(noise)
+        if making:
+            return -self.judge(made).sigmoid().log().mean()
+        return self.judge(made.detach()).exp().mean() - self.judge(real).mean()
+
+
+def _adversarial(wrap):
+    torch.manual_seed(0)
+    net = _GAN()
+    halves, model, steps = (net.judge, net.maker), wrap(net), []
+    for half in halves:
+        steps.append(torch.optim.SGD(half.parameters(), lr=0.1, momentum=0.9))
+    try:
+        for _ in range(2):
+            for making in (True, False):
+                halves[not making].requires_grad_(False)
+                steps[making].zero_grad()
+                model(torch.ones(4, 3), torch.ones(4, 2), making).backward()
+                steps[making].step()
+                net.requires_grad_(True)
+    except RuntimeError as error:
+        return str(error)
+    return torch.cat([p.detach().flatten() for p in net.parameters()])
+
+
+def _finding(net):
+    return DistributedDataParallel(net, find_unused_parameters=True)
+
+
+_said = _adversarial(DistributedDataParallel)
+assert _said.startswith("Expected to have finished reduction")
+assert torch.allclose(_adversarial(_finding), _adversarial(lambda net: net))
 
 
 # the forgotten layer learns nothing
@@ -307,8 +350,8 @@ for _option in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **You catch an out-of-memory error in** ``backward`` **and skip the batch**: DDP still waits for that step. Let the program
-# end. Skip batches before ``backward``, on all processes together.
+# **You catch an out-of-memory error in** ``backward`` **and skip the batch**: let the program end. Skip batches before
+# ``backward``, on all processes together.
 
 # %%
 # Marked as ready twice
@@ -436,7 +479,7 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Your attributes and methods are in ``model.module``:
+# Your attributes and methods are in ``model.module``. In Accelerate, ``accelerator.unwrap_model(model)`` works on one GPU, too:
 
 print(model.module.classes)
 
@@ -484,7 +527,7 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **In a loss**: compute it in the ``forward`` of the module that you gave to ``fully_shard`` and that holds the weight.
+# - **In a loss**: compute it in the ``forward`` of the sharded module that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
 # - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
 #   <sphx_glr_gallery_training_gradient_clipping.py>`.
@@ -636,7 +679,8 @@ assert torch.allclose(*_averages)
 # %%
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides**, from a convolution of gray images in the format ``channels_last``:
+# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or, as below, of gray images. The
+# gradients are right.
 
 import torch
 import torch.distributed as dist
@@ -664,11 +708,18 @@ _alone = nn.Conv2d(1, 6, 5)
 _alone.load_state_dict(model.module.state_dict())
 _alone(images).square().sum().backward()
 assert torch.allclose(_grad, _alone.weight.grad)
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    _images = torch.rand(2, 3, 8, 8).to(memory_format=torch.channels_last)
+    _small = DistributedDataParallel(nn.Conv2d(3, 6, 1))
+    _small(_images).square().sum().backward()
+_alone = nn.Conv2d(3, 6, 1)
+_alone.load_state_dict(_small.module.state_dict())
+_alone(_images).square().sum().backward()
+assert torch.allclose(_small.module.weight.grad, _alone.weight.grad, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# The gradients are right.
-#
 # **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out, unless a later
 # step uses a different branch:
 

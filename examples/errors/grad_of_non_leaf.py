@@ -68,9 +68,21 @@ def _read(tensor):
 
 
 assert _read(weight) == (None, True)
+_stopped = []
+with warnings.catch_warnings():
+    warnings.filterwarnings("error", "The .grad attribute")
+    try:
+        weight.grad
+    except UserWarning as error:
+        _stopped.append(str(error))
+assert len(_stopped) == 1
 # sphinx_gallery_end_ignore
 
 # %%
+# **If you do not know which line reads** ``.grad``, put this first into your program:
+# ``warnings.filterwarnings("error", "The .grad attribute")``. The traceback ends at that line. If it is in a debugger or a
+# logger, which read every tensor, your training is not affected.
+#
 # Why
 # ---
 # ``weight`` is the result of a multiplication. The leaf is the tensor before the multiplication, and no variable holds it. The
@@ -154,6 +166,32 @@ for _ in range(2):
     nn.functional.softplus(_image @ x).sum().backward()
     _image = (_image + 0.1 * _image.grad.sign()).detach().requires_grad_()
 assert torch.equal(_clean, _kept) and torch.allclose(_image, _clean + 0.2)
+
+
+def _adversarial(clear, by_grad=False):
+    torch.manual_seed(1)
+    net = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=0.01)
+    for _ in range(2):
+        optimizer.zero_grad()
+        image = _clean.clone().requires_grad_()
+        for _ in range(2):
+            loss = net(image).logsumexp(1).mean()
+            if by_grad:
+                (slope,) = torch.autograd.grad(loss, image)
+            else:
+                loss.backward()
+                slope = image.grad
+            image = (image + 0.1 * slope.sign()).detach().requires_grad_()
+        if clear:
+            optimizer.zero_grad()
+        net(image.detach()).logsumexp(1).mean().backward()
+        optimizer.step()
+    return net.weight.detach()
+
+
+assert torch.allclose(_adversarial(True), _adversarial(False, by_grad=True))
+assert not torch.allclose(_adversarial(False), _adversarial(True))
 for _make in (nn.utils.parametrizations.weight_norm, nn.utils.spectral_norm):
     _layer = _make(nn.Linear(3, 2))
     _layer(x).square().sum().backward()
@@ -167,7 +205,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 # %%
 # In MAML, where a second loss goes back through the step, keep the result, and use
 # ``autograd.grad(loss, weight, create_graph=True)``. In an attack, where the clean image must stay, make a new leaf:
-# ``x = (x + eps * x.grad.sign()).detach().requires_grad_()``.
+# ``x = (x + eps * x.grad.sign()).detach().requires_grad_()``. Before you train on the result, call
+# ``optimizer.zero_grad()``: the attack filled the model's gradients, too.
 #
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
 #
@@ -175,7 +214,8 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 # ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
 #
 # **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. A ReLU after it needs
-# ``inplace=False``. In a compiled model, call it in ``forward``:
+# ``inplace=False``. In a compiled model, call it in ``forward``. With a ``GradScaler``, divide by ``scaler.get_scale()`` before
+# ``scaler.update()``:
 
 from torch import nn
 
@@ -188,6 +228,11 @@ print("hidden.grad:", hidden.grad)
 # sphinx_gallery_start_ignore
 assert torch.equal(hidden.grad, second.weight.detach()[0]) and not _read(hidden)[1]
 assert first.weight.grad is not None
+_scaler = torch.amp.GradScaler("cpu", init_scale=64.0)
+_hidden = torch.tensor([-1.0, 1.0], requires_grad=True) * 2
+_hidden.retain_grad()
+_scaler.scale(_hidden.square().sum()).backward()
+assert torch.equal(_hidden.grad / _scaler.get_scale(), 2 * _hidden.detach())
 for _in_place in (True, False):
     _hidden = torch.tensor([-1.0, 1.0], requires_grad=True) * 2
     _hidden.retain_grad()
@@ -238,8 +283,7 @@ for _retain in (False, True):
 # sphinx_gallery_end_ignore
 
 # %%
-# **If nobody wanted that gradient,** some code reads ``.grad`` of every tensor that it meets, as a debugger or a logger may.
-# Training is not affected. In your own code, ask first:
+# **If your code reads** ``.grad`` **of every tensor,** ask first:
 
 for name, tensor in {"first.weight": first.weight, "hidden": hidden}.items():
     if (tensor.is_leaf or tensor.retains_grad) and tensor.grad is not None:

@@ -70,7 +70,11 @@ assert "invoke them on the class itself" in str(_warning.message)
 # -------
 # Make ``forward`` and ``backward`` static, call their first argument ``ctx`` in place of ``self``, and call ``apply`` on the
 # class. What ``forward`` stored on ``self``, it stores on ``ctx``; inputs and outputs go into ``ctx.save_for_backward(x)``, but
-# a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``.
+# a memory bank that ``backward`` writes to stays on ``ctx``. ``saved_variables`` is now ``saved_tensors``. Other methods
+# become functions outside of the class.
+#
+# For second derivatives, as in a gradient penalty, ``backward`` must compute what depends on the input again, from
+# ``ctx.saved_tensors``. What is kept on ``ctx`` counts as a constant, without a message.
 
 
 class Reverse(Function):
@@ -117,6 +121,33 @@ print(y.grad_fn.strength, z.grad_fn.strength)
 assert z.grad_fn.strength == 0.5 and y.grad_fn.strength == 1.0
 assert z.grad_fn is not y.grad_fn and z.grad_fn.next_functions[0][0] is y.grad_fn
 assert torch.autograd.grad(z, x)[0] == 0.5
+
+
+class _Softplus(Function):
+    @staticmethod
+    def forward(ctx, x, again):
+        ctx.again, ctx.power = again, x.exp()
+        ctx.save_for_backward(x)
+        return (1 + ctx.power).log()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        power = x.exp() if ctx.again else ctx.power
+        return gradient * power / (1 + power), None
+
+
+def _penalty(function):
+    x = torch.linspace(0, 1, 3, dtype=torch.double, requires_grad=True)
+    (slope,) = torch.autograd.grad(function(x).square().sum(), x, create_graph=True)
+    return torch.cat([slope, torch.autograd.grad(slope.square().sum(), x)[0]])
+
+
+_true = _penalty(lambda x: (1 + x.exp()).log())
+assert torch.allclose(_penalty(lambda x: _Softplus.apply(x, True)), _true)
+_constant = _penalty(lambda x: _Softplus.apply(x, False))
+assert torch.allclose(_constant[:3], _true[:3])
+assert not torch.isclose(_constant[3:], _true[3:]).any()
 
 
 class _Maximum(Function):  # inputs, outputs and something in between

@@ -69,7 +69,8 @@ assert torch.ones(0).mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``3 elements`` is often the batch size. With ``0 elements`` the tensor is empty: ``nonzero()`` found nothing, for example.
+# ``3 elements`` is often the batch size, or the number of GPUs. With ``0 elements`` the tensor is empty: ``nonzero()`` found
+# nothing, for example.
 #
 # Python's own conversions say it differently:
 
@@ -156,14 +157,19 @@ for _labels in (labels, _ignored):
 _each = F.cross_entropy(scores, _ignored.clamp(min=0), reduction="none")
 _mask = torch.tensor([1.0, 1.0, 0.0])
 _mean = F.cross_entropy(scores, _ignored)
-assert torch.isclose(_each[_mask.bool()].mean(), _mean)
+for _kind in (_mask, _mask.bool(), _mask.long()):
+    _found = _each[_kind.bool()].sum() / _kind.sum().clamp(min=1)
+    assert torch.isclose(_found, _mean)
 assert not torch.isclose((_each * _mask).mean(), _mean)
+_nothing = torch.zeros(3)
+assert _each[_nothing.bool()].sum() / _nothing.sum().clamp(min=1) == 0
+assert _each[_nothing.bool()].mean().isnan()
 # sphinx_gallery_end_ignore
 
 # %%
 # With labels of −100, ``ignore_index`` or ``weight=``, leave out ``reduction="none"``: ``F.cross_entropy`` then counts only
 # used labels, with their weights. With a mask of zeros and ones in the shape of the losses,
-# use ``losses[mask.bool()].mean()``.
+# use ``losses[mask.bool()].sum() / mask.sum().clamp(min=1)``, which is 0 rather than NaN if nothing is left.
 #
 # Call ``backward`` on the mean, and then ``.item()`` for your log: a Python number has no graph. The other usual cases:
 
@@ -195,7 +201,7 @@ assert torch.stack([part.mean() for part in _gpus]).mean() != torch.cat(_gpus).m
 
 # %%
 # **Several GPUs with nn.DataParallel.** A model that returns its loss gives one for each GPU. Use ``loss.mean()`` if all GPUs
-# get the same number of samples.
+# get the same number of samples. For a Trainer of Transformers, start the script with ``torchrun``: each process then has one.
 #
 # Boolean value of Tensor with more than one value is ambiguous
 # -------------------------------------------------------------
@@ -232,6 +238,7 @@ for _call in (
     lambda: max(prediction, 0),
     lambda: 0 < prediction < 5,
     lambda: 1 if prediction > 2 else 0,
+    lambda: (True and target) or prediction,
 ):
     assert says(_call) == _said
 for _new, _is, _equal in ((target, True, True), (target.clone(), False, True)):
@@ -258,9 +265,11 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #      - ``correct += (a == b).sum().item()``, both of shape ``(batch,)``; if each row is one answer,
 #        ``(a == b).all(dim=1).sum().item()``
 #    * - ``if a == b:``
-#      - ``if (a == b).all():`` or ``.any()``; for two tensors of one shape ``torch.equal(a, b)``
+#      - ``if torch.equal(a, b):``, with a number ``if (a == b).all():``; ``.any()``, if one equal element is enough
 #    * - ``if x:``, ``x or y``, where ``x`` may be ``None``
 #      - ``if x is not None:``, ``x if x is not None else y``
+#    * - ``flag and x or y``
+#      - ``x if flag else y``
 #    * - ``if x > 0:`` for a choice for each element
 #      - ``torch.where(x > 0, x, 0)``; with a root or a logarithm, see :ref:`sphx_glr_gallery_errors_nan_in_backward.py`
 #    * - ``0 < x < 5``, ``0 < x and x < 5``
@@ -278,7 +287,7 @@ assert (prediction - 2).clamp(min=0).tolist() == [0, 0, 1]
 #    * - ``heappush(heap, (score, x))``
 #      - ``(score, next(counter), x)`` with ``counter = itertools.count()``
 #    * - ``if score > best:``
-#      - Take the mean of ``score``.
+#      - ``if score.mean() > best:``, if ``score`` has one number for each sample
 
 print("same shape, all equal:", torch.equal(prediction, target))
 print("any equal:            ", (prediction == target).any().item())

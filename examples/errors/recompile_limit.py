@@ -252,6 +252,26 @@ with torch.no_grad():
     assert versions(_update, [(p,) for p in _weights], dynamic=True) == 8
 assert versions(_update, [(p.detach(),) for p in _weights]) == 2
 assert not any(p.eq(1).any() for p in _weights)
+
+
+def _shared(self, x):
+    return self.layer(x)
+
+
+for _reset in (False, True):  # twelve classes with one forward
+    torch._dynamo.reset()
+    _stopped = 0
+    for _ in range(12):
+        _class = type("_Class", (nn.Module,), {"forward": _shared})()
+        _class.layer = nn.Linear(4, 4)
+        if _reset:
+            torch._dynamo.reset()
+        _one = torch.compile(_class, backend="eager", fullgraph=True)
+        try:
+            assert torch.equal(_one(x), _class.layer(x))
+        except torch._dynamo.exc.FailOnRecompileLimitHit:
+            _stopped += 1
+    assert _stopped == (0 if _reset else 4)
 _cache, _caches = torch.ones(1, 4), []
 for _ in range(10):
     _caches.append((_cache, torch.ones(1, 4)))
@@ -267,7 +287,9 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 # - **An integer that must stay one,** as in an ``if``. ``torch._dynamo.config.allow_unspec_int_on_nn_module = True`` treats it
 #   as an argument.
 # - **A list that grows**, such as a cache of keys. Put its tensors together with ``torch.cat``: then only a shape changes.
-# - **A function or an object**, as in ``___check_obj_id``. Use the same one in each call. If there are few, raise the limit.
+# - **A function or an object**, as in ``___check_obj_id``, for example a new mask function. Use the same one in each call. If
+#   there are few, write ``torch._dynamo.config.recompile_limit = 64``.
+# - **Models in a loop**, as in ``___check_type_id(self, …)``. Call ``torch._dynamo.reset()`` before each.
 # - **The learning rate** of a compiled ``optimizer.step``, in older versions. Write ``lr=torch.tensor(0.001)``.
 #
 # With fullgraph=True it is an error

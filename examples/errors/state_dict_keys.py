@@ -203,6 +203,15 @@ assert len(_file) == 6
 for _name in [n for n in _file if n.rpartition(".")[2].startswith("total_")]:
     del _file[_name]
 nn.Sequential(nn.Linear(3, 4)).load_state_dict(_file)
+_file = {n.replace("head.", "fc."): t for n, t in Net().state_dict().items()}
+_message, _renamed = "", Net()
+try:
+    _renamed.load_state_dict(_file)
+except RuntimeError as error:
+    _message = str(error)
+assert '"fc.weight", "fc.bias"' in _message
+_renamed.load_state_dict({n.replace("fc.", "head."): t for n, t in _file.items()})
+assert torch.equal(_renamed.head.weight, _file["fc.weight"])
 _created = _Creates(False)
 _created(torch.ones(1, 3))
 _message = ""
@@ -246,6 +255,8 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # sphinx_gallery_end_ignore
 
 # %%
+# - **Whole layers on one side only**: the model was made with different settings, or by a different version of its code. Make
+#   it as it was made for training.
 # - **A word inside of the names**, if only a part was wrapped: ``name.replace("_orig_mod.", "")``.
 # - **n_averaged**: an ``AveragedModel``. Call ``saved.pop("n_averaged")``, too.
 # - **epoch, optimizer, state_dict**: the file holds more than the weights. Load ``saved["state_dict"]``. In a file of
@@ -256,7 +267,7 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # - **A layer that forward creates**: create it in ``__init__``, under the same name.
 # - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``, and each ``total_ops`` and
 #   ``total_params``, of a profiler, too.
-# - **A renamed layer**: ``saved["head.weight"] = saved.pop("fc.weight")``.
+# - **A renamed layer**: ``saved = {name.replace("fc.", "head."): t for name, t in saved.items()}``.
 #
 # **A size mismatch** shows what differs: in the last layer often the number of classes, in an embedding the vocabulary, in
 # ``pos_embed`` the size of the image, in ``lora_A`` the rank. Make the model with the numbers of the file, for LoRA

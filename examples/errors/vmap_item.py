@@ -107,6 +107,25 @@ assert _agrees(_of_index(lambda m, x: m * m[0, 1].detach()), _number)
 assert not _agrees(_of_index(lambda m, x: m * m[0, 1]), _number)
 assert _says(lambda row, x: torch.full((3,), x), rows, starts) == message
 assert torch.equal(vmap(lambda x: x.expand(3))(starts), starts[:, None].expand(3, 3))
+
+
+def _steps(row, x, most):
+    y = row
+    for i in range(most):
+        y = torch.where(i < x, y.sin(), y)
+    return y.square().sum()
+
+
+def _exact(row, count):
+    for _ in range(count):
+        row = row.sin()
+    return row.square().sum()
+
+
+for _way in (torch.func.grad, lambda function: function):
+    _found = vmap(_way(_steps), in_dims=(0, 0, None))(rows, starts, int(starts.max()))
+    _loop = [_way(_exact)(r, s) for r, s in zip(rows, starts.tolist(), strict=True)]
+    assert torch.allclose(_found, torch.stack(_loop))
 _zero = vmap(lambda x: torch.stack([x.cos(), torch.zeros_like(x)]))(rows[:, 1])
 assert torch.equal(_zero, torch.stack([rows[:, 1].cos(), torch.zeros(3)], 1))
 # sphinx_gallery_end_ignore
@@ -115,10 +134,12 @@ assert torch.equal(_zero, torch.stack([rows[:, 1].cos(), torch.zeros(3)], 1))
 # Each of these calls ``.item()``, if ``vmap`` maps over ``x``:
 #
 # - a slice: ``row[x : x + 2]``, ``row[:x]``;
-# - an index in ``vmap(grad(f))``: write ``row[x[None]][0]``, ``m[x[None], y[None]][0]``, ``m[:, x[None]][:, 0]``;
+# - an index in ``vmap(grad(f))``, in old versions any index: write ``row[x[None]][0]``, ``m[x[None], y[None]][0]``,
+#   ``m[:, x[None]][:, 0]``;
 # - ``x.item()``, ``float(x)``: write ``x``, or for the same gradient ``x.detach()``;
-# - ``int(x)``, ``range(x)``, ``f"{x:.2f}"``;
-# - a size: ``torch.zeros(x)``, ``torch.arange(x)``;
+# - ``int(x)``, ``range(x)``: count to the largest ``x``, and in the loop write ``y = torch.where(i < x, step(y), y)``;
+# - a size: ``torch.zeros(x)``, ``torch.arange(x)``: take the largest, and :ref:`mask what is too much <vmap-lengths>`;
+# - ``f"{x:.2f}"``: print after ``vmap``;
 # - ``torch.full((3,), x)``: write ``x.expand(3)``;
 # - ``torch.tensor([x.cos(), 0])``: write ``torch.stack([x.cos(), torch.zeros_like(x)])``, for nested lists a stack of stacks;
 # - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
@@ -177,6 +198,8 @@ for _crop, _image, _y, _x in zip(
 # %%
 # A crop, with ``r = torch.arange(2)``: ``image[(y + r)[:, None], x + r]``.
 #
+# .. _vmap-lengths:
+#
 # If the lengths differ, as in ``row[:x].sum()``, keep the length and sum zeros: ``torch.where(places < x, row, 0)`` with
 # ``places = torch.arange(4, device=row.device)``.
 #
@@ -204,7 +227,7 @@ assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
 # in ``torch.where(x > 0, x.sqrt(), 0)``, the gradient is NaN at 0. Check for NaN before ``vmap``.
 #
 # For ``and`` and ``max``, write ``&`` and ``torch.maximum``, also in FlexAttention: ``(q >= k) & (q - k < 3)``. A ``while``
-# becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``.
+# becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``, with enough rounds for the slowest row.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
 # possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
