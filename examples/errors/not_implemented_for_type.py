@@ -294,8 +294,8 @@ for _call in (lambda: mask & mask, lambda: mask > 0 & mask <= 1):
 
 # %%
 # **Half precision on a CPU.** If it should be a GPU, print ``{p.device for p in model.parameters()}``. Move the model and its
-# input there. A PyTorch without CUDA, or ``device_map="auto"`` without enough memory, leaves weights on the CPU. In PyTorch 2.13
-# these layers run there, too:
+# input there. A PyTorch without CUDA, or ``device_map="auto"`` without enough memory, leaves weights on the CPU. In PyTorch
+# 2.13 these layers run there, too:
 
 half = torch.ones(1, 4, dtype=torch.float16)
 for layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
