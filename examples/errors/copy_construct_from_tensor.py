@@ -96,7 +96,8 @@ assert (
 #    * - a loss before ``backward``, an activation in ``forward``
 #      - the tensor itself, because the gradient stops at the copy
 #    * - a target that the model computes, as in reinforcement learning
-#      - ``target.detach()``. Without it, the gradient goes through the target, too.
+#      - ``target.detach()``, or ``target.detach().clone()`` if you write into it, as in ``target[action] = reward``. Without
+#        ``detach``, the gradient goes through the target, too.
 #    * - a loss for a log
 #      - ``loss.detach()``, or ``loss.detach().clone()`` if ``+=`` or ``all_reduce`` writes into it. In a library's line, pass
 #        ``loss.item()``.
@@ -235,6 +236,13 @@ with warnings.catch_warnings(action="ignore"):
         _slopes.append(torch.autograd.grad(_loss, _model.weight)[0])
 assert torch.equal(_slopes[0], _slopes[1])
 assert not torch.allclose(_slopes[0], _slopes[2])
+_gaps = []
+for _as in (lambda q: q.detach().clone(), torch.Tensor.detach):
+    _scores = nn.Linear(2, 3)(_now)
+    _target = _as(_scores)
+    _target[:, 1] = 5.0  # a reward
+    _gaps.append(nn.functional.mse_loss(_scores, _target).item())
+assert _gaps[0] > 1 and _gaps[1] == 0  # detach() alone writes into the scores
 assert labels.long() is labels and labels.to("cpu") is labels
 _one = next(iter(DataLoader(tokens, batch_size=1)))
 assert _one.data_ptr() != tokens.data_ptr()
