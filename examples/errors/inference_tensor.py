@@ -290,8 +290,8 @@ assert "seen" in set(inference_tensors(model))
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. So does ``load_state_dict()``
-# into a model that was built in the mode.
+# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. So do ``load_state_dict()`` and
+# ``optimizer.step()`` of a model that was built in the mode: train its ``deepcopy``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -318,7 +318,18 @@ with torch.no_grad():
         test_loss /= 2
     except RuntimeError as error:
         raised.append(str(error))
-assert len(raised) == 3
+with torch.inference_mode():
+    _layer = nn.Linear(3, 1)
+_layer(torch.ones(2, 3)).sum().backward()  # nothing is saved that the mode has made
+try:
+    torch.optim.SGD(_layer.parameters(), lr=0.1).step()
+except RuntimeError as error:
+    raised.append(str(error))
+_layer = copy.deepcopy(_layer)
+_layer(torch.ones(2, 3)).sum().backward()
+torch.optim.SGD(_layer.parameters(), lr=0.1).step()
+assert _layer.bias.grad == 2
+assert len(raised) == 4
 _words = "Inplace update to inference tensor outside InferenceMode is not allowed."
 assert all(_words in text for text in raised)
 # sphinx_gallery_end_ignore
