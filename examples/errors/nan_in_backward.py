@@ -169,6 +169,20 @@ assert _named is None and _gradient.tolist() == [0, 0]
 _half = torch.zeros(2, dtype=torch.float16, requires_grad=True)
 (_half.square().sum() + 1e-12).sqrt().backward()
 assert _half.grad.isnan().all()
+_layer = nn.Linear(3, 2)
+for _to, _fine in ((torch.Tensor.half, False), (torch.Tensor.float, True)):
+    _layer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        _z = _to(_layer(torch.rand(4, 3)))
+        _squared = (_z[:, None] - _z).square().sum(dim=2)
+        (((_squared + 1e-12).sqrt()) * others).mean().backward()
+    assert _layer.weight.grad.isfinite().all().item() is _fine
+_ones = torch.ones(1, dtype=torch.float16, requires_grad=True)
+_ones.clamp(-1 + 1e-6, 1 - 1e-6).acos().sum().backward()
+assert _ones.grad.isinf().all()
+_ones.grad = None
+_ones.float().clamp(-1 + 1e-6, 1 - 1e-6).acos().sum().backward()
+assert _ones.grad == 0
 _half.grad = None
 (_half.float().square().sum() + 1e-12).sqrt().backward()
 assert _half.grad.tolist() == [0, 0]
@@ -201,7 +215,7 @@ for _function, _name in (
 
 # %%
 # If rounding makes the argument *negative*, as in ``(x**2).mean() - x.mean()**2``, use ``squared.clamp(min=1e-12).sqrt()``. In
-# ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
+# ``float16``, also under ``autocast``, ``1e-12`` is 0: compute from ``z.float()``.
 #
 # **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, use
 # the root above.
@@ -387,7 +401,7 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # ``where`` would count them.
 #
 # - ``softmax(x).log()``, ``sigmoid(x).log()``: ``log_softmax``, ``logsigmoid``.
-# - ``acos``, ``asin``: ``x.clamp(-1 + 1e-6, 1 - 1e-6)``.
+# - ``acos``, ``asin``: ``x.float().clamp(-1 + 1e-6, 1 - 1e-6)``.
 # - ``softmax`` or attention over a row that is masked everywhere: leave one position open, and ignore its result.
 # - ``PowBackward1``, with a tensor as exponent: ``x.clamp(min=1e-6) ** e``, or ``x ** e.detach()``.
 # - ``svd`` or ``eigh`` with equal values: if you need the values only, ``svdvals`` or ``eigvalsh``.
