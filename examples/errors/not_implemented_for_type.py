@@ -70,6 +70,7 @@ for _name, _call in (
     ("check_uniform_bounds", lambda: torch.rand_like(torch.arange(3))),
     ("LayerNormKernelImpl", lambda: F.layer_norm(torch.tensor([4, 2]), (2,))),
     ("mse_", lambda: F.mse_loss(scores.argmax(1), labels)),
+    ("nll_loss_", lambda: F.nll_loss(torch.eye(2).long(), labels)),
     ("addmm_impl_cpu_", lambda: _half.bool() @ _half.bool()),
     ("lu_", lambda: torch.linalg.det(_half)),
     ("cdist", lambda: torch.cdist(_half, _half)),
@@ -126,8 +127,8 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #
 #    * - type and name
 #      - cause and fix
-#    * - ``'Long'``, ``'Int'``: ``log_softmax_...``, ``log_sigmoid_...``, ``mse_...`` at the loss
-#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores. For BCE, also
+#    * - ``'Long'`` at the loss: ``log_softmax_...``, ``nll_loss_...``, ``log_sigmoid_...``, ``mse_...``
+#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores. For BCE and MSE, also
 #        ``labels.float()``.
 #    * - ``'Int'``: ``nll_loss_...`` on a GPU
 #      - The labels: ``labels.long()``.
