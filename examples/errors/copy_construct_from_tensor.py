@@ -80,8 +80,8 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# The warning names the line. If it names ``torch/utils/_device.py`` or a library, run ``python -W "error:To copy construct"
-# train.py``: the traceback shows which line of yours led there.
+# The warning names the line. If it names ``torch/utils/_device.py`` or a library, run
+# ``python -W "error:To copy construct" train.py``: the traceback shows which line of yours led there.
 #
 # .. list-table::
 #    :header-rows: 1

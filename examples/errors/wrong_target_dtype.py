@@ -53,7 +53,8 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #
 #    * - function and message
 #      - what to do
-#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Double*, *not implemented for 'Int'*
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte* or *Double*, *not implemented for
+#        'Int'*
 #      - If ``labels.unique()`` has class numbers, such as 0.0, 1.0, 2.0, and there are two scores or more: ``labels.long()``
 #    * - ``cross_entropy``: *Float but found Double*
 #      - class weights, as NumPy makes them: ``weight.float()``
