@@ -138,8 +138,8 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 #   NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
 # - **A GradScaler is in use.** Its scaled gradients overflow in the first steps, and now and then later. The scaler skips these
 #   steps, but anomaly mode raises: turn it off. Look for a line only if ``scaler.get_scale()`` falls below 1.
-# - **The loss is NaN already,** for example from NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``,
-#   start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+# - **The loss is NaN already,** often with ``MseLossBackward0`` or ``LogSoftmaxBackward0``: print ``loss.isfinite()``. If it says
+#   ``False``, start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
 #
 # The fix
 # -------
@@ -279,6 +279,16 @@ _named, _finite, _gradient = _anomaly(
     lambda q: functional.mse_loss(q[_ok], _target[_ok]), 0.0, 3.0, 1.0
 )
 assert not _named and _gradient.tolist() == [0, 2, 0]
+
+# a loss that is NaN already
+_named, _finite, _ = _anomaly(
+    lambda q: functional.mse_loss(q, 0 * _target), 0.0, 3.0, 1.0
+)
+assert _named == "MseLossBackward0" and not _finite
+_named, _finite, _ = _anomaly(
+    lambda q: functional.cross_entropy(q * torch.inf, torch.tensor(0)), 1.0, 2.0
+)
+assert _named == "LogSoftmaxBackward0" and not _finite
 
 # the limits
 for _bare, _limited, _values in (
