@@ -325,7 +325,8 @@ assert raised == ["derivative for aten::bincount is not implemented"]
 # %%
 # Here ``index_add`` computes the same. ``heaviside``, ``histc``, ``floor_divide`` and ``//`` have steps, so their slope is 0:
 # give them ``x.detach()``, or use a soft step. A spiking network can use the slope of ``soft = torch.sigmoid(x)``: ``soft +
-# ((x > 0).float() - soft).detach()``. A soft histogram: ``-torch.sigmoid((x[:, None] - edges) / width).diff().sum(0)``.
+# ((x > 0).float() - soft).detach()``. A soft histogram:
+# ``-torch.sigmoid((x.flatten()[:, None] - edges) / width).diff().sum(0)``.
 
 torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
@@ -355,9 +356,10 @@ _slope = torch.autograd.grad(_spike.sum(), _hard)[0]
 assert torch.allclose(_slope, (_soft * (1 - _soft)).detach())
 _values = torch.tensor([0.1, 0.6, 0.7, 1.3, 2.9], requires_grad=True)
 _edges = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0])
-_counts = -torch.sigmoid((_values[:, None] - _edges) / 1e-3).diff().sum(0)
+_values = _values.view(1, 5)
+_counts = -torch.sigmoid((_values.flatten()[:, None] - _edges) / 1e-3).diff().sum(0)
 assert torch.allclose(_counts, torch.tensor([1.0, 2, 1, 1]), atol=1e-3)
-_counts = -torch.sigmoid((_values[:, None] - _edges) / 0.2).diff().sum(0)
+_counts = -torch.sigmoid((_values.flatten()[:, None] - _edges) / 0.2).diff().sum(0)
 assert torch.autograd.grad(_counts[1], _values)[0].all()
 _six = nn.functional.relu6(_hard + 3) / 6
 assert torch.allclose(_six, nn.functional.hardsigmoid(_hard))

@@ -138,8 +138,8 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 #   NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
 # - **A GradScaler is in use.** Its scaled gradients overflow in the first steps, and now and then later. The scaler skips these
 #   steps, but anomaly mode raises: turn it off. Look for a line only if ``scaler.get_scale()`` falls below 1.
-# - **The loss is NaN already,** often with ``MseLossBackward0`` or ``LogSoftmaxBackward0``: print ``loss.isfinite()``. If it says
-#   ``False``, start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+# - **The loss is NaN already,** often with ``MseLossBackward0`` or ``LogSoftmaxBackward0``: print ``loss.isfinite()``. If it
+#   says ``False``, start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
 #
 # The fix
 # -------
