@@ -178,9 +178,6 @@ for _to, _fine in ((torch.Tensor.half, False), (torch.Tensor.float, True)):
         (((_squared + 1e-12).sqrt()) * others).mean().backward()
     assert _layer.weight.grad.isfinite().all().item() is _fine
 _ones = torch.ones(1, dtype=torch.float16, requires_grad=True)
-_ones.clamp(-1 + 1e-6, 1 - 1e-6).acos().sum().backward()
-assert _ones.grad.isinf().all()
-_ones.grad = None
 _ones.float().clamp(-1 + 1e-6, 1 - 1e-6).acos().sum().backward()
 assert _ones.grad == 0
 _half.grad = None
