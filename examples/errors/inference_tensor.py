@@ -254,8 +254,8 @@ assert raised == [message] * 2
 # **If it is a model,** build it and convert it outside of the mode. If a library did it inside, train ``copy.deepcopy(model)``,
 # made outside, and create the optimizer after that.
 #
-# **If a program around yours opened the mode:** Lightning has ``Trainer(inference_mode=False)``. In a node of ComfyUI, clone the
-# tensors and ``deepcopy`` the model below ``with torch.inference_mode(False):``, and train there.
+# **If a program around yours opened the mode:** Lightning has ``Trainer(inference_mode=False)``. In a node of ComfyUI, clone
+# the tensors and ``deepcopy`` the model below ``with torch.inference_mode(False):``, and train there.
 #
 # How to find the tensor
 # ----------------------
