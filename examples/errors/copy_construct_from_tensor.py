@@ -7,6 +7,7 @@ To copy construct from a tensor, it is recommended to use sourceTensor.detach().
    ! single: it is recommended to use sourceTensor.clone().detach()
    ! single: torch.tensor of a tensor in a Dataset warns
    ! single: copy a tensor in PyTorch, clone or detach
+   ! single: UserWarning from torch/utils/_device.py, return func
 
 .. in-short::
 
@@ -30,6 +31,7 @@ from torch.utils.data import DataLoader, Dataset
 
 # sphinx_gallery_start_ignore
 # isort: split
+import traceback
 import warnings
 
 from torch import nn
@@ -78,7 +80,8 @@ assert (
 # sphinx_gallery_end_ignore
 
 # %%
-# ``x.new_tensor(y)`` warns, too: write ``y.detach().to(x)``. The warning names the line:
+# The warning names the line. If it names ``torch/utils/_device.py`` or a library, run
+# ``python -W "error:To copy construct" train.py``: the traceback shows which line of yours led there.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -87,13 +90,14 @@ assert (
 #    * - the line
 #      - write
 #    * - ``__getitem__``, ``collate_fn``
-#      - the tensor itself
+#      - the tensor itself, such as ``val[index]``
 #    * - ``torch.tensor(labels, dtype=torch.long)``, ``torch.tensor(labels, device=device)``
 #      - ``labels.long()``, ``labels.to(device)``
 #    * - a loss before ``backward``, an activation in ``forward``
 #      - the tensor itself, because the gradient stops at the copy
 #    * - a target that the model computes, as in reinforcement learning
-#      - ``target.detach()``. Without it, the gradient goes through the target, too.
+#      - ``target.detach()``, or ``target.detach().clone()`` if you write into it, as in ``target[action] = reward``. Without
+#        ``detach``, the gradient goes through the target, too.
 #    * - a loss for a log
 #      - ``loss.detach()``, or ``loss.detach().clone()`` if ``+=`` or ``all_reduce`` writes into it. In a library's line, pass
 #        ``loss.item()``.
@@ -101,6 +105,8 @@ assert (
 #      - ``x.detach().clone()``. Without ``clone()``, both can change.
 #    * - ``torch.tensor(x)``, where ``x`` is a list of numbers or a tensor
 #      - ``torch.as_tensor(x)``. It returns a tensor as it is, with its graph.
+#    * - ``x.new_tensor(y)``
+#      - ``y.detach().to(x, copy=True)``
 #
 # Why
 # ---
@@ -200,9 +206,28 @@ assert _loss == 3
 _total = _loss.detach()
 _total += 1
 assert _loss == 4
-_double = torch.ones(2, dtype=torch.float64)
-assert _warned(lambda: _double.new_tensor(_start))
-assert _start.detach().to(_double).dtype == torch.float64
+for _like in (torch.ones(2), torch.ones(2, dtype=torch.float64)):
+    assert _warned(lambda like=_like: like.new_tensor(_start))
+    _copy = _start.detach().to(_like, copy=True)
+    assert _copy.dtype == _like.dtype and _copy.data_ptr() != _start.data_ptr()
+    assert _copy.tolist() == _start.tolist()
+
+
+def _line_of_yours():
+    return torch.tensor(_start)
+
+
+with warnings.catch_warnings(record=True) as caught, torch.device("cpu"):
+    warnings.simplefilter("always")
+    _line_of_yours()
+assert caught[0].filename.endswith("_device.py")  # and not this file
+with warnings.catch_warnings(), torch.device("cpu"):
+    warnings.filterwarnings("error", message="To copy construct")  # as python -W
+    try:
+        _frames = [_line_of_yours()]
+    except UserWarning as warning:
+        _frames = [one.name for one in traceback.extract_tb(warning.__traceback__)]
+assert "_line_of_yours" in _frames
 _model, _now, _next = nn.Linear(2, 1), torch.rand(4, 2), torch.rand(4, 2)
 _slopes = []
 with warnings.catch_warnings(action="ignore"):
@@ -211,6 +236,13 @@ with warnings.catch_warnings(action="ignore"):
         _slopes.append(torch.autograd.grad(_loss, _model.weight)[0])
 assert torch.equal(_slopes[0], _slopes[1])
 assert not torch.allclose(_slopes[0], _slopes[2])
+_gaps = []
+for _as in (lambda q: q.detach().clone(), torch.Tensor.detach):
+    _scores = nn.Linear(2, 3)(_now)
+    _target = _as(_scores)
+    _target[:, 1] = 5.0  # a reward
+    _gaps.append(nn.functional.mse_loss(_scores, _target).item())
+assert _gaps[0] > 1 and _gaps[1] == 0  # detach() alone writes into the scores
 assert labels.long() is labels and labels.to("cpu") is labels
 _one = next(iter(DataLoader(tokens, batch_size=1)))
 assert _one.data_ptr() != tokens.data_ptr()

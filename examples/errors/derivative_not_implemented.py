@@ -99,16 +99,17 @@ for _name, _options in (
 #      - ``MATH``, as below (on a GPU).
 #    * - ``_cudnn_rnn``
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
-#    * - ``grid_sampler_2d``, ``grid_sampler_3d``
-#      - Update: in PyTorch 2.13 it has a second derivative.
+#    * - ``grid_sampler_2d``, ``grid_sampler_3d``, ``im2col``, ``_thnn_fused_lstm_cell``; ``angle``, ``to_dense``,
+#        ``to_sparse``, ``linalg_lstsq`` without *backward*
+#      - Update: PyTorch 2.13 has this derivative.
 #    * - ``linear``, ``mps_...`` on a Mac
 #      - Update, or run the model on the CPU.
 #    * - ``_cdist``
 #      - Build the distance from simple operations, as below.
 #    * - ``hardsigmoid``
 #      - ``F.relu6(x + 3) / 6``
-#    * - ``angle``, ``to_dense``, ``linalg_lstsq`` without *backward*
-#      - Update.
+#    * - a name without *backward*, *argument 'weight'*, ``torch.compile``
+#      - See :ref:`below <derivative-other-messages>`.
 #
 # Why
 # ---
@@ -169,8 +170,8 @@ assert _math[-1] / _math[-2] > 3 and 1.9 < _fast[-1] / _fast[-2] < 2.1
 # %%
 # The fix
 # -------
-# Put ``sdpa_kernel`` around the *forward* pass of what you differentiate twice. With ``checkpoint``, put it inside of the
-# function that is computed again.
+# Put ``sdpa_kernel`` around the *forward* pass of what you differentiate twice. With gradient checkpointing, put ``grad`` and
+# ``backward`` into the same block, because they compute the forward pass again.
 
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -209,6 +210,12 @@ assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
 with sdpa_kernel(SDPBackend.MATH):
     _score = _checkpoint(lambda y: attention(y, y, y, need_weights=False)[0], x)
 assert "different metadata" in _says(_score.sum().backward)
+attention.zero_grad()
+with sdpa_kernel(SDPBackend.MATH):  # the whole step
+    _score = _checkpoint(lambda y: attention(y, y, y, need_weights=False)[0], x)
+    (_slope,) = torch.autograd.grad(_score.sum(), x, create_graph=True)
+    _slope.square().mean().backward()
+assert torch.allclose(attention.in_proj_weight.grad, _reference, atol=1e-6)
 _late = _penalty(need_weights=False)
 with sdpa_kernel(SDPBackend.MATH):
     assert _says(_late.backward) == raised[0]
@@ -224,6 +231,8 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 # sphinx_gallery_end_ignore
 
 # %%
+# .. _derivative-other-messages:
+#
 # Other messages of this kind
 # ---------------------------
 # **the derivative for ... is not implemented.** A loss of forces raises it up to PyTorch 2.13:
@@ -274,6 +283,10 @@ for _dimensions in (2, 3):
         ),
         _image.requires_grad_(),
     )
+_image = torch.rand(1, 1, 3, 3, dtype=torch.float64, requires_grad=True)
+assert torch.autograd.gradgradcheck(
+    lambda image: nn.functional.unfold(image.sin(), 2), _image
+)
 _direct = 2 * (2 * points - centers.sum(0))
 assert torch.allclose(force, _direct, atol=1e-5)
 assert torch.allclose(distance, torch.cdist(points, centers), atol=1e-5)
@@ -310,16 +323,16 @@ assert raised == ["derivative for aten::bincount is not implemented"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Here ``index_add`` computes the same. ``heaviside``, ``floor_divide`` and ``//`` have steps, so their slope is 0: give them
-# ``x.detach()``. A spiking network can use the slope of ``soft = torch.sigmoid(x)`` instead: ``soft + ((x > 0).float() -
-# soft).detach()``.
+# Here ``index_add`` computes the same. ``heaviside``, ``histc``, ``floor_divide`` and ``//`` have steps, so their slope is 0:
+# give them ``x.detach()``, or use a soft step. A spiking network can use the slope of ``soft = torch.sigmoid(x)``: ``soft +
+# ((x > 0).float() - soft).detach()``. A soft histogram:
+# ``-torch.sigmoid((x.flatten()[:, None] - edges) / width).diff().sum(0)``.
 
 torch.zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **is not differentiable with respect to argument 'weight'**, or ``'target'``: pass ``weight.detach()``. If the class weights
-# learn, take ``reduction="none"``, and ``(losses * weight[labels]).sum() / weight[labels].sum()``.
+# **is not differentiable with respect to argument 'weight'**, or ``'target'``: pass ``weight.detach()``.
 #
 # **FlexAttention does not support backward on CPU.** The forward pass raises it, if an argument requires grad:
 
@@ -341,6 +354,13 @@ _spike = _soft + ((_hard > 0).float() - _soft).detach()
 assert torch.allclose(_spike, torch.heaviside(_hard.detach(), torch.tensor(0.0)))
 _slope = torch.autograd.grad(_spike.sum(), _hard)[0]
 assert torch.allclose(_slope, (_soft * (1 - _soft)).detach())
+_values = torch.tensor([0.1, 0.6, 0.7, 1.3, 2.9], requires_grad=True)
+_edges = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0])
+_values = _values.view(1, 5)
+_counts = -torch.sigmoid((_values.flatten()[:, None] - _edges) / 1e-3).diff().sum(0)
+assert torch.allclose(_counts, torch.tensor([1.0, 2, 1, 1]), atol=1e-3)
+_counts = -torch.sigmoid((_values.flatten()[:, None] - _edges) / 0.2).diff().sum(0)
+assert torch.autograd.grad(_counts[1], _values)[0].all()
 _six = nn.functional.relu6(_hard + 3) / 6
 assert torch.allclose(_six, nn.functional.hardsigmoid(_hard))
 _slopes = torch.autograd.grad(_six.sum(), _hard, create_graph=True)[0]
@@ -353,20 +373,17 @@ assert "aten::hardsigmoid_backward" in _says(_slopes.sum().backward)
 for _name, _used in (
     ("angle", lambda y: torch.view_as_complex(y).angle()),
     ("to_dense", lambda y: y.to_sparse().to_dense()),
+    ("to_sparse", lambda y: torch.sparse.sum(y.to_sparse())),
     ("linalg_lstsq", lambda y: torch.linalg.lstsq(y, torch.ones(4, 1)).solution),
 ):
     _table = torch.rand(4, 2, requires_grad=True)
     assert _says(_used(_table).sum().backward) is None and _table.grad.any()
-# class weights that learn
 _logits, _labels = torch.randn(4, 3), torch.tensor([0, 2, 1, 2])
 _classes = torch.rand(3, requires_grad=True)
 _loss = nn.functional.cross_entropy
 _told = _says(lambda: _loss(_logits, _labels, weight=_classes))
 assert "is not differentiable with respect to argument 'weight'" in _told
-_each, _own = _loss(_logits, _labels, reduction="none"), _classes[_labels]
-_mean = (_each * _own).sum() / _own.sum()
-assert torch.allclose(_mean, _loss(_logits, _labels, weight=_classes.detach()))
-assert torch.autograd.grad(_mean, _classes)[0].all()
+assert _loss(_logits, _labels, weight=_classes.detach()) > 0
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -398,8 +415,8 @@ plain.sum().backward()
 
 # %%
 # Up to 2.13, a learned number in ``score_mod``, as in ``score * scale``, raises *can not return a BatchedTensor when out_dim is
-# None* in backward (asked in `attention-gym#171 <https://github.com/meta-pytorch/attention-gym/issues/171>`__). One number for
-# each head, ``score * scale[head]``, works. Or multiply the query by ``scale``, also for ``scaled_dot_product_attention``.
+# None* in backward (asked in `attention-gym#171 <https://github.com/meta-pytorch/attention-gym/issues/171>`__). Multiply the
+# query by ``scale`` instead, also for ``scaled_dot_product_attention``.
 
 # %%
 # **torch.compile** compiles the backward, too, but no second one:
@@ -476,7 +493,8 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Take the first gradient inside of the compiled function, with ``torch.func.grad``:
+# Call the model that is not compiled for the penalty: ``compiled._orig_mod(x)`` has the same weights. Or take the first
+# gradient inside of the compiled function, with ``torch.func.grad``:
 
 slope = torch.compile(torch.func.grad(lambda x: (x**3).sum()), backend="aot_eager")
 slope(x).square().sum().backward()
@@ -488,6 +506,13 @@ _net = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
 _x = torch.randn(5, 3, requires_grad=True)
 (_slope,) = torch.autograd.grad(_net(_x).sum(), _x, create_graph=True)
 _expected = torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0]
+_fast = torch.compile(_net, backend="aot_eager")
+(_slope,) = torch.autograd.grad(_fast(_x).sum(), _x, create_graph=True)
+assert "does not currently support double backward" in _says(_slope.sum().backward)
+(_slope,) = torch.autograd.grad(_fast._orig_mod(_x).sum(), _x, create_graph=True)
+assert torch.equal(
+    torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0], _expected
+)
 _slopes = torch.compile(torch.func.grad(lambda x: _net(x).sum()), backend="aot_eager")
 _slopes(_x.detach()).square().sum().backward()
 assert torch.allclose(_net[0].weight.grad, _expected, atol=1e-6)

@@ -6,7 +6,7 @@ Inference tensors cannot be saved for backward
    ! single: training fails after a validation pass under inference_mode
    ! single: a tensor made under inference_mode raises during training
    ! single: Inplace update to inference tensor outside InferenceMode is not allowed
-   ! single: Inference tensors do not track version counter, with torch.compile
+   ! single: Inference tensors do not track version counter, with torch.compile or after val() of YOLO
    ! single: Setting requires_grad=True on inference tensor outside InferenceMode
 
 .. in-short::
@@ -82,7 +82,7 @@ assert raised == ["Inference tensors do not track version counter.", message]
 # %%
 # The fix
 # -------
-# **Use** ``no_grad`` **for what training needs later.** It records nothing either, and its tensors are ordinary ones.
+# **Use** ``no_grad`` **for what training needs later.** Its tensors are ordinary ones.
 
 with torch.no_grad():
     features = backbone(images)
@@ -193,6 +193,40 @@ for _model in (_late, _built, _converted):
     assert all(p.grad is not None for p in _copied.parameters())
     with torch.no_grad():
         assert torch.equal(_output, _model(torch.ones(1, 3)))
+_model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))  # a node of ComfyUI
+with torch.inference_mode():
+    _model.double()
+    _given = torch.rand(4, 3, dtype=torch.float64)
+    with torch.inference_mode(False):
+        raised = []
+        try:
+            _model(_given.clone())
+        except RuntimeError as error:
+            raised.append(str(error))
+        assert raised == [message]
+        _copied = copy.deepcopy(_model)
+        _copied(_given.clone()).square().sum().backward()
+        _slope = _copied[0].weight.grad
+_double = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1)).double()
+_double.load_state_dict(_model.state_dict())
+_double(_given.clone()).square().sum().backward()
+assert torch.allclose(_slope, _double[0].weight.grad)
+with torch.inference_mode():
+    _model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 1))
+_model.double()  # outside: each parameter gets new data
+assert not any(p.is_inference() for p in _model.parameters())
+raised = []
+try:
+    _model(_given.clone())
+except RuntimeError as error:
+    raised.append(str(error))
+assert raised == ["Inference tensors do not track version counter."]
+_copied = copy.deepcopy(_model)
+_copied(_given.clone()).square().sum().backward()
+_double.load_state_dict(_model.state_dict())  # as a model that is loaded again
+_double.zero_grad()
+_double(_given.clone()).square().sum().backward()
+assert torch.allclose(_copied[0].weight.grad, _double[0].weight.grad)
 _late.table = _late.table.clone()
 _late(torch.ones(1, 3)).sum().backward()
 assert torch.allclose(_late.layer.bias.grad, _late.table)
@@ -220,7 +254,8 @@ assert raised == [message] * 2
 # **If it is a model,** build it and convert it outside of the mode. If a library did it inside, train ``copy.deepcopy(model)``,
 # made outside, and create the optimizer after that.
 #
-# **If Lightning opened the mode** to validate, pass ``Trainer(inference_mode=False)``.
+# **If a program around yours opened the mode:** Lightning has ``Trainer(inference_mode=False)``. In a node of ComfyUI, clone
+# the tensors and ``deepcopy`` the model below ``with torch.inference_mode(False):``, and train there.
 #
 # How to find the tensor
 # ----------------------
@@ -255,8 +290,8 @@ assert "seen" in set(inference_tensors(model))
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. So does ``load_state_dict()``
-# into a model that was built in the mode.
+# **A write.** Outside of the mode, ``/=`` on an inference tensor raises, under ``no_grad`` too. So do ``load_state_dict()`` and
+# ``optimizer.step()`` of a model that was built in the mode: train its ``deepcopy``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -283,13 +318,24 @@ with torch.no_grad():
         test_loss /= 2
     except RuntimeError as error:
         raised.append(str(error))
-assert len(raised) == 3
+with torch.inference_mode():
+    _layer = nn.Linear(3, 1)
+_layer(torch.ones(2, 3)).sum().backward()  # nothing is saved that the mode has made
+try:
+    torch.optim.SGD(_layer.parameters(), lr=0.1).step()
+except RuntimeError as error:
+    raised.append(str(error))
+_layer = copy.deepcopy(_layer)
+_layer(torch.ones(2, 3)).sum().backward()
+torch.optim.SGD(_layer.parameters(), lr=0.1).step()
+assert _layer.bias.grad == 2
+assert len(raised) == 4
 _words = "Inplace update to inference tensor outside InferenceMode is not allowed."
 assert all(_words in text for text in raised)
 # sphinx_gallery_end_ignore
 
 # %%
-# Make a new tensor: ``test_loss = test_loss / len(features)``. Build the model outside of the mode.
+# Make a new tensor: ``test_loss = test_loss / len(features)``.
 #
 # **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad, or an input whose
 # gradient you want.
@@ -318,7 +364,9 @@ assert not (test_loss / len(features)).is_inference()
 # %%
 # Here too: ``nn.Parameter(prompt.clone())``.
 #
-# **A compiled model.** If ``torch.compile`` says *Inference tensors do not track version counter*, use ``no_grad``.
+# **Inference tensors do not track version counter.** The model was built in the mode and then moved or converted outside, as by
+# ``val()`` of YOLO. ``is_inference()`` does not see that. Load the model again, or use ``copy.deepcopy(model)``. If
+# ``torch.compile`` says it, use ``no_grad``.
 #
 # What not to do
 # --------------

@@ -6,6 +6,8 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
    ! single: loss is fine and the weights become NaN
    ! single: gradient is NaN after the first backward
    ! single: Function 'PowBackward0' returned nan values in its 0th output
+   ! single: Function 'MmBackward0' returned nan values, with a GradScaler
+   ! single: Function 'PowBackward1' returned nan values in its 1th output
 
 .. in-short::
 
@@ -103,8 +105,6 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
 # sphinx_gallery_end_ignore
 
 # %%
-# Usually the next optimizer step writes it into the weights.
-#
 # Why
 # ---
 # The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, infinite at 0. The gradient that arrives there is 0, because that
@@ -136,8 +136,10 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 #
 # - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root returns an infinite gradient, and only the square turns it into
 #   NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
-# - **The loss is NaN already,** for example from NaN in the data. Print ``loss.isfinite()`` first, and if it says ``False``,
-#   start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
+# - **A GradScaler is in use.** Its scaled gradients overflow in the first steps, and now and then later. The scaler skips these
+#   steps, but anomaly mode raises: turn it off. Look for a line only if ``scaler.get_scale()`` falls below 1.
+# - **The loss is NaN already,** often with ``MseLossBackward0`` or ``LogSoftmaxBackward0``: print ``loss.isfinite()``. If it
+#   says ``False``, start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
 #
 # The fix
 # -------
@@ -167,6 +169,17 @@ assert _named is None and _gradient.tolist() == [0, 0]
 _half = torch.zeros(2, dtype=torch.float16, requires_grad=True)
 (_half.square().sum() + 1e-12).sqrt().backward()
 assert _half.grad.isnan().all()
+_layer = nn.Linear(3, 2)
+for _to, _fine in ((torch.Tensor.half, False), (torch.Tensor.float, True)):
+    _layer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        _z = _to(_layer(torch.rand(4, 3)))
+        _squared = (_z[:, None] - _z).square().sum(dim=2)
+        (((_squared + 1e-12).sqrt()) * others).mean().backward()
+    assert _layer.weight.grad.isfinite().all().item() is _fine
+_ones = torch.ones(1, dtype=torch.float16, requires_grad=True)
+_ones.float().clamp(-1 + 1e-6, 1 - 1e-6).acos().sum().backward()
+assert _ones.grad == 0
 _half.grad = None
 (_half.float().square().sum() + 1e-12).sqrt().backward()
 assert _half.grad.tolist() == [0, 0]
@@ -199,13 +212,14 @@ for _function, _name in (
 
 # %%
 # If rounding makes the argument *negative*, as in ``(x**2).mean() - x.mean()**2``, use ``squared.clamp(min=1e-12).sqrt()``. In
-# ``float16``, ``1e-12`` is 0: compute from ``z.float()``.
+# ``float16``, also under ``autocast``, ``1e-12`` is 0: compute from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, write
-# the root yourself, with the small number under it.
+# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, use
+# the root above.
 #
-# **A logarithm, division, exp**: give it a harmless argument wherever you do not use the result. You need ``where`` twice: the
-# inner one protects backward, the outer one picks the values.
+# **A logarithm, division, exp**: limit the argument, as in ``(p + 1e-6).log()``, ``a / (b + 1e-6)`` for ``b >= 0``,
+# ``logvar.clamp(-10, 10).exp()``. Where you do not use the result, you need ``where`` twice: the inner one protects backward,
+# the outer one picks the values.
 
 p = torch.tensor([0.0, 0.5], requires_grad=True)
 safe = torch.where(p > 0, p, 1.0)
@@ -262,6 +276,50 @@ _named, _finite, _gradient = _anomaly(
     lambda q: functional.mse_loss(q[_ok], _target[_ok]), 0.0, 3.0, 1.0
 )
 assert not _named and _gradient.tolist() == [0, 2, 0]
+
+# a loss that is NaN already
+_named, _finite, _ = _anomaly(
+    lambda q: functional.mse_loss(q, 0 * _target), 0.0, 3.0, 1.0
+)
+assert _named == "MseLossBackward0" and not _finite
+_named, _finite, _ = _anomaly(
+    lambda q: functional.cross_entropy(q * torch.inf, torch.tensor(0)), 1.0, 2.0
+)
+assert _named == "LogSoftmaxBackward0" and not _finite
+
+# the limits
+for _bare, _limited, _values in (
+    (
+        lambda q: q.log().exp().sum(),
+        lambda q: (q + 1e-6).log().exp().sum(),
+        (0.0, 0.5),
+    ),
+    (
+        lambda q: (q[0] / q[1]).sin(),
+        lambda q: (q[0] / (q[1] + 1e-6)).sin(),
+        (0.0, 0.0),
+    ),
+    (
+        lambda q: (q / q.exp()).sum(),
+        lambda q: (q / q.clamp(-10, 10).exp()).sum(),
+        (-200.0, 0.5),
+    ),
+):
+    assert _anomaly(_bare, *_values)[2].isnan().any()
+    _named, _finite, _gradient = _anomaly(_limited, *_values)
+    assert not _named and _finite and _gradient.isfinite().all()
+_expected = _anomaly(lambda q: q.log().exp().sum(), 0.3, 0.5)[2]
+_found = _anomaly(lambda q: (q + 1e-6).log().exp().sum(), 0.3, 0.5)[2]
+assert torch.allclose(_found, _expected)
+_named, _finite, _gradient = _anomaly(lambda q: q[0] ** q[1], -1.0, 2.0)
+assert _named == "PowBackward1" and _finite and _gradient[1].isnan()
+for _power in (
+    lambda q: q[0].clamp(min=1e-6) ** q[1],
+    lambda q: q[0] ** q[1].detach(),
+):
+    _named, _, _gradient = _anomaly(_power, -1.0, 2.0)
+    assert not _named and _gradient.isfinite().all()
+    assert _anomaly(_power, 3.0, 2.0)[2][0] == 6
 
 # the list
 for _naive, _stable in (
@@ -327,6 +385,21 @@ with warnings.catch_warnings():
             _steps.append("nan values" in str(error))
     _scaler.step(_sgd)
 assert _steps == [True] and _loss.isfinite()
+for _right in (
+    True,
+    False,
+):  # the scale of a loss that is right, and of one with a root at 0
+    _scaler = torch.amp.GradScaler("cpu")
+    _sgd = torch.optim.SGD(_net.parameters(), lr=0.0)
+    for _ in range(20):
+        _sgd.zero_grad()
+        with torch.autocast("cpu", dtype=torch.float16):
+            _loss_of = (_net(torch.ones(2, 3)) - 9).square().mean()
+        _root = (0 * _loss_of).sqrt()
+        _scaler.scale(_loss_of if _right else _loss_of + _root).backward()
+        _scaler.step(_sgd)
+        _scaler.update()
+    assert (_scaler.get_scale() < 1) is (not _right)
 assert all(map(torch.equal, _before, _net.parameters()))
 # sphinx_gallery_end_ignore
 
@@ -335,11 +408,11 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # ``where`` would count them.
 #
 # - ``softmax(x).log()``, ``sigmoid(x).log()``: ``log_softmax``, ``logsigmoid``.
-# - ``acos``, ``asin``: ``x.clamp(-1 + 1e-6, 1 - 1e-6)``.
-# - ``softmax`` over a row that is ``-inf`` everywhere: leave one position open, and ignore that row of the result.
+# - ``acos``, ``asin``: ``x.float().clamp(-1 + 1e-6, 1 - 1e-6)``.
+# - ``softmax`` or attention over a row that is masked everywhere: leave one position open, and ignore its result.
+# - ``PowBackward1``, with a tensor as exponent: ``x.clamp(min=1e-6) ** e``, or ``x ** e.detach()``.
 # - ``svd`` or ``eigh`` with equal values: if you need the values only, ``svdvals`` or ``eigvalsh``.
 # - ``CTCLoss`` that is infinite: ``zero_infinity=True``.
-# - ``float16`` with a ``GradScaler``, in the first steps: no anomaly mode. The scaler skips these steps.
 #
 # What not to do
 # --------------
@@ -360,7 +433,7 @@ assert _anomaly(lambda q: torch.where(q > 0, torch.sqrt(q), 0.0), 0.0)[2].isnan(
 
 # %%
 # **Replace the NaN in the gradient by 0.** A gradient is the *sum* over all paths, so one NaN also removes the part that was
-# right. In this example, that of ``good`` is 2 for both numbers:
+# right. That of ``good`` is 2 for both numbers:
 
 w = torch.tensor([0.0, 3.0], requires_grad=True)
 bad = (w - w.detach()).square().sum().sqrt()

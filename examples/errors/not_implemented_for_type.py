@@ -68,6 +68,13 @@ _half, _wave = torch.eye(2).half(), torch.ones(2, dtype=torch.complex64)
 _small = torch.ones(2).to(torch.float8_e4m3fn)
 for _name, _call in (
     ("check_uniform_bounds", lambda: torch.rand_like(torch.arange(3))),
+    ("LayerNormKernelImpl", lambda: F.layer_norm(torch.tensor([4, 2]), (2,))),
+    ("mse_", lambda: F.mse_loss(scores.argmax(1), labels)),
+    ("nll_loss_", lambda: F.nll_loss(torch.eye(2).long(), labels)),
+    ("addmm_impl_cpu_", lambda: _half.bool() @ _half.bool()),
+    ("lu_", lambda: torch.linalg.det(_half)),
+    ("cdist", lambda: torch.cdist(_half, _half)),
+    ("cdist", lambda: torch.cdist(_half.bfloat16(), _half.bfloat16())),
     ("linalg_svd", lambda: torch.linalg.svd(_half)),
     ("cholesky", lambda: torch.linalg.cholesky(_half)),
     ("geqrf", lambda: torch.linalg.qr(_half)),
@@ -111,40 +118,39 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 # sphinx_gallery_end_ignore
 
 # %%
-# ``'Long'`` is the type that arrived. *Long* is ``int64``, *Int* ``int32``, *Byte* ``uint8``, *Bool* ``bool``, *Half*
-# ``float16``, *Float* ``float32``, *Double* ``float64``, *ComplexFloat* ``complex64``. The name before it and the
-# last frame of the traceback that is not PyTorch's tell the cause:
+# ``'Long'`` is the type that arrived: ``int64``. *Int* is ``int32``, *Byte* ``uint8``, *Half* ``float16``, *Float* ``float32``,
+# *Double* ``float64``, *ComplexFloat* ``complex64``. Read the type first, then the name before it:
 #
 # .. list-table::
 #    :header-rows: 1
 #    :widths: 42 58
 #
-#    * - name and frame
+#    * - type and name
 #      - cause and fix
-#    * - ``log_softmax_...``, ``log_sigmoid_...``, at the loss
-#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores. For BCE, also
+#    * - ``'Long'`` at the loss: ``log_softmax_...``, ``nll_loss_...``, ``log_sigmoid_...``, ``mse_...``
+#      - The arguments are in the wrong order, or ``.long()`` or ``argmax`` was called on the scores. For BCE and MSE, also
 #        ``labels.float()``.
-#    * - ``softmax...``, ``normal_kernel_cpu``, ``check_uniform_bounds``
-#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
-#    * - ``batch_norm``, at the first layer
-#      - Bytes of an image, or ids of words: see below.
-#    * - ``upsample_...``, ``grid_sampler_...``
-#      - A mask: ``mask.float()``, with ``mode="nearest"``, and ``.to(mask.dtype)`` after it.
-#    * - ``nll_loss_...``, and ``'Int'``, on a GPU
+#    * - ``'Int'``: ``nll_loss_...`` on a GPU
 #      - The labels: ``labels.long()``.
-#    * - ``_amp_foreach_...``, and ``'BFloat16'``, on a GPU
-#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True``.
-#    * - ``slow_conv2d_cpu``, ``addmm_impl_cpu_``, and ``'Half'``
+#    * - ``'Long'``, ``'Byte'``: ``batch_norm``, ``LayerNormKernelImpl`` at the first layer
+#      - Bytes of an image, or ids of words: see below.
+#    * - an integer or ``'Bool'``: ``upsample_...``, ``grid_sampler_...``
+#      - A mask: ``mask.float()``, with ``mode="nearest"``, and ``.to(mask.dtype)`` after it.
+#    * - an integer or ``'Bool'``: another name
+#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
+#    * - ``'Half'``: any name, mostly with ``cpu``
 #      - The model runs on the CPU: see below.
-#    * - ``triu_tril_cuda_template``, and ``'BFloat16'``
-#      - PyTorch 2.0 or older: update it.
-#    * - ``linalg_svd...``, ``cholesky...``, ``geqrf...``
+#    * - ``'BFloat16'``: ``_amp_foreach_...`` on a GPU
+#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True``.
+#    * - ``'BFloat16'``: another name, as ``triu_tril_...``
+#      - Update PyTorch. If it stays: ``x.float()``, and ``.to(x.dtype)`` after it.
+#    * - ``'Half'`` on a GPU: ``linalg_svd...``, ``cholesky...``, ``lu_...``, ``geqrf...``, ``cdist``
 #      - ``x.float()``, and ``.to(x.dtype)`` after it.
-#    * - any name, and ``'Float8_e4m3fn'``
+#    * - ``'Float8_e4m3fn'``
 #      - A type for storage: load the weights in ``bfloat16``, times the scales of the file.
-#    * - any name, and ``'ComplexFloat'``
+#    * - ``'ComplexFloat'``
 #      - A comparison wants ``x.abs()``, a loss ``(a - b).abs().square().mean()``, which sees the phase.
-#    * - ``bitwise_and_cpu``, and ``'Float'``
+#    * - ``'Float'``: ``bitwise_...``
 #      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``. Masks of 0.0 and 1.0: see below.
 #
 # Why
@@ -288,8 +294,9 @@ for _call in (lambda: mask & mask, lambda: mask > 0 & mask <= 1):
 # sphinx_gallery_end_ignore
 
 # %%
-# **Half precision on a CPU.** Earlier versions said *"addmm_impl_cpu_" not implemented for 'Half'*. If the model was meant for
-# a GPU, move the model and its input there. In PyTorch 2.13 these layers run on a CPU, too:
+# **Half precision on a CPU.** If it should be a GPU, print ``{p.device for p in model.parameters()}``. Move the model and its
+# input there. A PyTorch without CUDA, or ``device_map="auto"`` without enough memory, leaves weights on the CPU. In PyTorch
+# 2.13 these layers run there, too:
 
 half = torch.ones(1, 4, dtype=torch.float16)
 for layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
@@ -297,6 +304,7 @@ for layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
 
 # sphinx_gallery_start_ignore
 assert layer(half).dtype == torch.float16
+assert {str(p.device) for p in layer.parameters()} == {"cpu"}
 _both = nn.Linear(4, 2).half().float()
 assert says(lambda: _both(half.float())) == "no message, torch.float32"
 assert "Low precision dtypes not supported. Got Half" in says(

@@ -139,8 +139,8 @@ assert scaler.get_scale() == 32768
 # sphinx_gallery_end_ignore
 
 # %%
-# If the scaler has one optimizer, and the schedule counts updates, not epochs, step the scheduler only if the scale did not
-# fall. Lightning's ``precision="bf16-mixed"`` skips no step.
+# If the schedule counts updates, not epochs, step the scheduler only if the scale did not fall. ``accelerate`` does so with a
+# scheduler that it prepared. Lightning's ``precision="bf16-mixed"`` skips no step.
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
@@ -161,9 +161,24 @@ print("scale:", scaler.get_scale(), "  steps of the scheduler:", scheduler.last_
 # sphinx_gallery_start_ignore
 assert scaler.get_scale() < 65536 and 0 < scheduler.last_epoch < 6
 assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
+_steps, _scaler = [0, 0], torch.amp.GradScaler("cpu", init_scale=2.0)
+_pair = [torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.8) for _ in range(2)]
+_schedules = [StepLR(one, step_size=1, gamma=0.5) for one in _pair]
+for _one, _its in zip(_pair, _schedules, strict=True):
+    _one.register_step_post_hook(lambda *_, schedule=_its: schedule.step())
+for _slopes in ((1.0, torch.inf), (1.0, 1.0)):  # the second one is skipped once
+    for _one, _slope in zip(_pair, _slopes, strict=True):
+        _one.zero_grad()
+        _scaler.scale(_one.param_groups[0]["params"][0] * _slope).backward()
+        _scaler.step(_one)
+    _scaler.update()
+assert [one.param_groups[0]["lr"] for one in _pair] == [0.2, 0.4]
 # sphinx_gallery_end_ignore
 
 # %%
+# If several optimizers share the scaler, let each update call its schedule, unless the optimizer is ``fused``:
+# ``optimizer.register_step_post_hook(lambda *_: scheduler.step())``.
+#
 # **Gradients are accumulated:** put ``scheduler.step()`` below ``optimizer.step()``, inside of the same ``if``. If it ran for
 # each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now. An optimizer that starts later, as
 # of a discriminator, needs its scheduler in its own ``if``, too.

@@ -30,7 +30,6 @@ Expected all tensors to be on the same device
 # %%
 # The code that raises it
 # -----------------------
-# This site is built without a GPU: PyTorch's *fake tensors* replace it.
 
 # This needs a GPU.
 import torch
@@ -90,11 +89,10 @@ for _operator, _names in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On a GPU, many operations also name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when
-# checking argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223
-# <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__). ``addmm`` is usually a linear layer with its input ``mat1``,
-# ``index_select`` an embedding that looks up ``index``, and ``nll_loss_forward`` a cross entropy with your labels as
-# ``target``.
+# On a GPU, many messages also name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when checking
+# argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223 <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__).
+# ``addmm`` is a linear layer with its input ``mat1``, ``index_select`` an embedding that looks up ``index``, and
+# ``nll_loss_forward`` a cross entropy with your labels as ``target``.
 #
 # The last frame of the traceback that is not PyTorch's tells where to look:
 #
@@ -114,21 +112,23 @@ for _operator, _names in (
 #    * - a metric of ``torchmetrics``
 #      - its counts: ``metric.to(device)``
 #    * - ``optimizer.step()``
-#      - the optimizer's state: move the model, then make the optimizer, then load its state
+#      - the optimizer's state: move the model, then make the optimizer, then load its state. If a package's optimizer still
+#        raises, load with ``map_location=device``.
 #    * - a model with ``device_map="auto"``: *cuda:0 and cuda:1*
 #      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``; a block on two GPUs: its class belongs in
 #        ``_no_split_modules``
+#    * - the same with ``torchrun`` or ``accelerate launch``
+#      - a part of the model: ``device_map={"": int(os.environ["LOCAL_RANK"])}``
 #    * - ``trainer.train()`` without a ``device_map``, on several GPUs
 #      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start the program with ``torchrun``.
 #
 # Why
 # ---
-# Most operations do not move their inputs.
+# Most operations do not move their inputs. ``model.to`` moves parameters and buffers, and no plain attribute.
 #
 # How to find the tensor
 # ----------------------
-# Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. A plain attribute stays
-# where it is:
+# Print ``.device`` of each tensor in the line that raised. This finds a plain attribute in any model:
 
 
 # This needs a GPU.
@@ -143,15 +143,20 @@ class Shift(nn.Module):
         return (x - self.mean) * self.scale + self.offset
 
 
-module = Shift().to(device)
-kept = [*module.named_parameters(), *module.named_buffers(), *vars(module).items()]
+model = nn.Sequential(nn.Linear(3, 3), Shift()).to(device)
+kept = [*model.named_parameters(), *model.named_buffers()]
+for path, part in model.named_modules():
+    kept += [(f"{path}.{name}", value) for name, value in vars(part).items()]
 for name, value in kept:
     if isinstance(value, torch.Tensor):
-        print(f"{name:<7} {value.device}")
+        print(f"{name:<9} {value.device}")
 
 # sphinx_gallery_start_ignore
+module = model[1]
 assert module.scale.device.type == module.mean.device.type == "cuda"
 assert module.offset.is_cpu and "offset" in vars(module)
+_cpu = [n for n, value in kept if isinstance(value, torch.Tensor) and value.is_cpu]
+assert _cpu == ["1.offset"]
 
 
 def _raises(call, *inputs):
@@ -202,8 +207,8 @@ assert _alone.is_cpu
 
 # %%
 # **A tensor of the module** becomes a buffer, or a parameter if you train it. **Layers in a Python list** become an
-# ``nn.ModuleList``. **A layer that** ``forward`` **makes** belongs in ``__init__``: with ``device=x.device`` it runs,
-# but it never learns. **A new tensor in** ``forward`` is made where the data is, with ``device=x.device``:
+# ``nn.ModuleList``. **A layer that** ``forward`` **makes** belongs in ``__init__``: with ``device=x.device`` it never learns.
+# **A new tensor in** ``forward`` gets ``device=x.device``:
 
 
 # This needs a GPU.
@@ -285,22 +290,26 @@ for _place in ("cpu", "meta"):  # loading moves the state to the weights
     _resumed.load_state_dict(_state)
     _devices = {one["exp_avg"].device.type for one in _resumed.state.values()}
     assert _devices == {_place}
+# of a package: a number in a group stays where the file has it
+_resumed = torch.optim.SGD(nn.Linear(3, 2, device="meta").parameters())
+_package = torch.optim.SGD(nn.Linear(3, 2).parameters())
+_package.param_groups[0]["d"] = torch.ones(1)
+_resumed.load_state_dict(_package.state_dict())
+assert _resumed.param_groups[0]["d"].is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
 # The same problem in other words
 # -------------------------------
 # - **A convolution**: *Input type (torch.cuda.FloatTensor) and weight type (torch.FloatTensor) should be the same* (`seen
-#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). The layer was not moved.
+#   here <https://github.com/sksq96/pytorch-summary/issues/52>`__). Move the layer.
 # - **An LSTM**: *Input and parameter tensors are not at the same device*. Move the input. *Input and hidden tensors*: make the
 #   state with ``device=x.device``.
-# - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor (cpu)*. Make ``x`` a buffer, or
-#   write ``x[index.to(x.device)]``.
+# - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*: ``x[index.to(x.device)]``.
 # - A ``DataLoader`` or ``random_split`` after ``torch.set_default_device("cuda")``: *Expected a 'cuda' device type for
 #   generator but found 'cpu'*. Pass ``generator=torch.Generator("cuda")``.
 # - **A Mac**: *Placeholder storage has not been allocated on MPS device!* One tensor is on the CPU.
-# - **The device** ``meta``: *Tensor on device meta is not on the expected device cpu!* The layer has no weights yet:
-#   :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py`.
+# - *Tensor on device meta is not on the expected device cpu!* :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py`.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -330,7 +339,7 @@ assert raised[2:] == [
 # %%
 # What ``to`` does to the graph
 # -----------------------------
-# ``to`` is recorded. The leaf stays on the old device, and its gradient arrives there:
+# ``to`` is recorded. The leaf stays on the old device and gets its gradient there:
 
 scale = torch.ones(3, requires_grad=True)
 copy = scale.to("meta")

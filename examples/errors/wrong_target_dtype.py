@@ -53,9 +53,10 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #
 #    * - function and message
 #      - what to do
-#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte*, *not implemented for 'Int'*
-#      - class numbers, for two scores or more: ``labels.long()``
-#    * - ``cross_entropy``: *… but found Double*
+#    * - ``cross_entropy``, ``nll_loss``: *Long or Byte, but got Float*, *Long but found Byte* or *Double*, *not implemented for
+#        'Int'*
+#      - If ``labels.unique()`` has class numbers, such as 0.0, 1.0, 2.0, and there are two scores or more: ``labels.long()``
+#    * - ``cross_entropy``: *Float but found Double*
 #      - class weights, as NumPy makes them: ``weight.float()``
 #    * - ``cross_entropy``: *class probabilities, got Long*
 #      - labels as large as the scores. One-hot, or one score for two classes: see below. Several ones in a row:
@@ -65,9 +66,11 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #    * - ``binary_cross_entropy``, or ``backward()`` of ``mse_loss``, ``huber_loss``: *Found dtype Long* or *Double*, *result
 #        type Float can't be cast*
 #      - ``labels.to(scores.dtype)``, in the shape of ``scores``. A sequence classifier of Hugging Face with ``num_labels=1``
-#        computes ``mse_loss``. Two classes need 2.
-#    * - ``clamp_``, ``+=``: *result type Float can't be cast*
-#      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``
+#        computes ``mse_loss``. Two classes need 2. Below
+#        ``torch.autograd.detect_anomaly()``, a warning names the line.
+#    * - ``clamp_``, ``+=``, ``add_``: *result type Float can't be cast*
+#      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``. In an average of models,
+#        skip what is not ``value.is_floating_point()``, as ``num_batches_tracked``.
 #    * - ``gather``, ``scatter``: *Expected dtype int32/int64 for index*
 #      - ``index.long()``
 #    * - a layer in ``forward``
@@ -136,6 +139,7 @@ _scores, _mask = torch.randn(2, 3, 4, 4), torch.zeros(2, 1, 4, 4)
 assert "only batches of spatial targets" in _says(F.cross_entropy, _scores, _mask)
 assert F.cross_entropy(_scores, _mask.squeeze(1).long()) > 0
 assert not (torch.tensor([0, 1, 2, 254]) / 255).long().any()  # as ToTensor has it
+assert labels.unique().tolist() == [0, 1]
 assert "Long but found Byte" in _says(F.cross_entropy, _scores, _mask[:, 0].byte())
 # classes last, as in texts: argmax(1) is another loss
 _scores = torch.arange(40.0).reshape(2, 4, 5).sin()
@@ -154,6 +158,32 @@ _leaf = score.clone().requires_grad_()
 _said = _says(F.huber_loss(_leaf, numbers.double()).backward)
 assert "Found dtype Double but expected Float" in _said
 F.huber_loss(_leaf, numbers.double().to(_leaf.dtype)).backward()
+
+
+def _wrong_loss():
+    return F.huber_loss(_leaf, numbers.double())
+
+
+with warnings.catch_warnings(record=True) as _caught:
+    warnings.simplefilter("always")
+    with torch.autograd.detect_anomaly():
+        _said = _says((F.mse_loss(_leaf, labels) + _wrong_loss()).backward)
+assert "Found dtype Double" in _said
+assert "in _wrong_loss" in str(_caught[-1].message)
+_models = [torch.nn.BatchNorm1d(2) for _ in range(2)]
+with torch.no_grad():
+    _models[1].weight.fill_(3)
+_mean, _other = (one.state_dict() for one in _models)
+assert "result type Float can't be cast" in _says(
+    lambda: _mean["num_batches_tracked"].add_(0.5)
+)
+for _name, _value in _mean.items():
+    if _value.is_floating_point():
+        _value.mul_(0.5).add_(_other[_name], alpha=0.5)
+assert _models[0].weight.tolist() == [2, 2]
+assert "Long or Byte, but got Double" in _says(
+    lambda: F.cross_entropy(logits, labels.double())
+)
 with warnings.catch_warnings(record=True) as _caught:
     warnings.simplefilter("always")
     for _loss_of in (F.mse_loss, F.huber_loss):  # right numbers, each against each
@@ -213,8 +243,8 @@ assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean()
 # %%
 # - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension, for a batch of one.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
-# - **One-hot** ``(batch, classes)``: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)`` and
-#   ``scores.movedim(-1, 1)``.
+# - **One-hot** ``(batch, classes)``, with a single 1: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)``
+#   and ``scores.movedim(-1, 1)``.
 # - **Two classes with one score**: ``BCEWithLogitsLoss`` with ``labels.float()``, in the shape of the score.
 #
 # What not to do
