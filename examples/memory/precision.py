@@ -189,10 +189,6 @@ def tabulate_types(expressions):
     return pd.DataFrame(rows).T
 
 
-# %%
-# The type of each result on a GPU, under ``autocast(dtype=torch.bfloat16)``:
-
-
 def attention(a, b, v):
     return F.scaled_dot_product_attention(a, b, b)
 
@@ -211,6 +207,10 @@ expressions = {
     "F.mse_loss(a, b)": lambda a, b, v: F.mse_loss(a, b),
     "F.cross_entropy(a, b)": lambda a, b, v: F.cross_entropy(a, b),
 }
+
+# %%
+# The type of each result on a GPU, under ``autocast(dtype=torch.bfloat16)``:
+
 types = tabulate_types(expressions)
 
 # sphinx_gallery_start_ignore

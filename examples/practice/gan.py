@@ -29,10 +29,11 @@ GAN: two optimizers, and where to detach
 # %%
 # One step of D, one step of G
 # ----------------------------
-# A generator ``G`` makes samples from noise. A discriminator ``D`` returns a logit for each sample: above 0 means "real". In
-# this example, the samples are numbers, and the real ones have the mean 3 and the standard deviation 0.5. ``G`` is one linear
-# layer, and the noise has the mean 0 and the standard deviation 1. So the bias of ``G`` is the mean of its numbers, and the
-# absolute value of its weight is their standard deviation.
+# A GAN trains two networks with two optimizers. If a ``detach()`` or a ``zero_grad()`` is in a wrong place, often no error is
+# raised, but the training is wrong. Below is a loop that works. The generator ``G`` makes samples from noise. The discriminator
+# ``D`` returns a logit for each sample: above 0 means "real". The samples are numbers, and the real ones have the mean 3 and
+# the standard deviation 0.5. ``G`` is one linear layer, so its bias is the mean of its numbers, and the absolute value of its
+# weight is their standard deviation.
 
 import torch
 from torch import nn
@@ -120,7 +121,7 @@ for name, backward in {
     "d_loss: D(fake.detach())": lambda: d_backward(G(noise).detach()),
     "g_loss: D(fake)": lambda: g_backward(G(noise)),
     "g_loss: D frozen": g_backward_with_frozen_d,
-    "g_loss: inputs=": lambda: g_backward(G(noise), list(G.parameters())),
+    "g_loss: inputs=G.parameters()": lambda: g_backward(G(noise), list(G.parameters())),
     "g_loss: D(fake.detach())": lambda: g_backward(G(noise).detach()),
     "g_loss: G under no_grad": g_backward_without_graph_of_g,
 }.items():
@@ -171,8 +172,6 @@ pd.DataFrame(rows).T
 # cut the graph of ``d_loss`` with ``detach()``, in front of ``G``. ``g_loss`` must go through ``D`` to reach ``G``, and on its
 # way it fills the ``.grad`` of ``D``. Clear that before the next ``d_loss.backward()``, or avoid it as in rows 4 and 5. The
 # last two rows leave ``G`` untrained.
-#
-# ``detach()`` saves no memory, because ``fake`` still has the graph of ``G``, for the generator's step.
 
 # %%
 # Several forward passes, one backward
@@ -203,6 +202,36 @@ D.zero_grad()
 bce(D(fake.detach()), zeros).backward()
 assert torch.equal(D[0].weight.grad, _of_fake)
 assert not torch.allclose(_of_fake, of_sum, atol=1e-3)
+from weakref import WeakSet
+
+from torch.autograd.graph import saved_tensors_hooks
+
+_alive = WeakSet()
+
+
+class _Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor.detach()
+        _alive.add(self)
+
+
+def _bytes_alive():
+    storages = [saved.tensor.untyped_storage() for saved in _alive]
+    sizes = {storage.data_ptr(): storage.nbytes() for storage in storages}
+    known = {p.untyped_storage().data_ptr() for p in D.parameters()}
+    return sum(size for place, size in sizes.items() if place not in known)
+
+
+with saved_tensors_hooks(_Saved, lambda saved: saved.tensor):
+    _both = bce(D(real), ones) + bce(D(fake.detach()), zeros)
+    _at_once = _bytes_alive()
+    _both.backward()
+    _kept = []
+    for _given, _labels in ((real, ones), (fake.detach(), zeros)):
+        _loss = bce(D(_given), _labels)
+        _kept.append(_bytes_alive())
+        _loss.backward()
+assert max(_kept) < 0.6 * _at_once
 # sphinx_gallery_end_ignore
 
 # %%
