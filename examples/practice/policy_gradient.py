@@ -194,9 +194,9 @@ for _gain, _right in ((_whole, True), (_to_go, True), (_own, False)):
 #
 # .. math:: \nabla \sum_a p(a) \, r(a) = \sum_a p(a) \, r(a) \, \nabla \log p(a)
 #
-# A baseline is a number that does not depend on the action. It changes nothing on
-# average, because the probabilities sum to 1, so :math:`\sum_a p(a) \, \nabla \log p(a) = 0`. In an episode of several
-# actions, the weight of each action is the return: the sum of the rewards from this action on.
+# A baseline is a number that does not depend on the action. It changes nothing on average, because the probabilities sum to 1,
+# so :math:`\sum_a p(a) \, \nabla \log p(a) = 0`. In an episode of several actions, the weight of each action is the return:
+# the sum of the rewards from this action on.
 
 # %%
 # rsample or sample
@@ -300,7 +300,7 @@ assert (_whole - _kl).abs().min() > 0.1
 (table.round(1) + 0.0).map("{:.1f}".format)
 
 # %%
-# For this reward, ``rsample()`` is the least noisy of the right ways. The last row is the trap: if the mean moves, the action
+# ``rsample()`` is the least noisy of the right ways in this table. The last row is the trap: if the mean moves, the action
 # moves with it, and stays as likely (`pytorch#10943 <https://github.com/pytorch/pytorch/issues/10943>`__). So for a weighted
 # ``log_prob``, detach the action, or call ``sample()``. Keep its gradient in an entropy bonus, as in soft actor-critic.
 #
@@ -424,10 +424,10 @@ logits.grad = None
 # sphinx_gallery_end_ignore
 
 # %%
-# The value is too high. The gradient of the actor itself does not change, so nothing looks wrong there
-# (`encode-attend-navigate#2 <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). If both share layers, it
-# changes, too. Detach only in the actor's loss: the critic's loss needs the gradient of its value, though not of :ref:`the
-# value of the next state <sphx_glr_gallery_modules_ema_and_stop_gradient.py>`.
+# The value is too high. In this example the actor's own gradient does not change, so nothing looks wrong there
+# (`encode-attend-navigate#2 <https://github.com/astariul/encode-attend-navigate-pytorch/issues/2>`__). Detach only in the
+# actor's loss: the critic's loss needs the gradient of its value, though not of :ref:`the value of the next state
+# <sphx_glr_gallery_modules_ema_and_stop_gradient.py>`.
 
 # %%
 # **The shapes differ.** The ``log_prob`` has the shape ``(N,)``. A critic that ends in ``nn.Linear(..., 1)`` returns ``(N,
