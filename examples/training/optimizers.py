@@ -456,7 +456,7 @@ assert abs(1 - w.item() - 0.001) < 1e-6
 #
 # Each by 0.1. For :math:`t = 1` the corrections undo the factors :math:`1 - \beta`, so the step is :math:`\eta\, g /
 # \sqrt{g^2}`: the learning rate with the sign of the gradient. SGD moves them by 0.0001, 0.1 and 100. If the weights are in
-# float16, the first becomes minus infinity, because its :math:`v_t` and :math:`\varepsilon` are 0 there.
+# float16, this call moves the first to minus infinity, because its :math:`v_t` and :math:`\varepsilon` are 0 there.
 
 w = torch.zeros(3, requires_grad=True)
 w.grad = torch.tensor([0.001, 1.0, 1000.0])
