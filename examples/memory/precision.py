@@ -27,8 +27,9 @@ Mixed precision with autocast: bfloat16 or float16
 # %%
 # What autocast does
 # ------------------
-# In 16 bits, training usually takes less memory, and linear layers and convolutions are faster on most GPUs. **Forward and loss
-# are inside of the** ``with``, **backward and the optimizer's step are outside**:
+# On a GPU, linear layers and convolutions then run in 16 bits, which is usually faster and takes less memory. ``softmax``,
+# ``layer_norm`` and most losses run in float32. **Forward and loss are inside of the** ``with``, **backward and the optimizer's
+# step are outside**:
 
 import torch
 import torch.nn.functional as F
@@ -48,7 +49,8 @@ for _ in range(30):
 
 print(f"loss {loss.item():.4f}")
 print("output:", output.dtype, "  loss:", loss.dtype)
-print("weight:", model.weight.dtype, "  its gradient:", model.weight.grad.dtype)
+weight = model.weight
+print("weight:", weight.dtype, "  its gradient:", weight.grad.dtype)
 
 # sphinx_gallery_start_ignore
 assert loss < 0.001
@@ -57,8 +59,8 @@ assert loss.dtype == model.weight.dtype == model.weight.grad.dtype == torch.floa
 # sphinx_gallery_end_ignore
 
 # %%
-# Some operations *cast* (convert) their operands to bfloat16, and others, such as ``mse_loss``, to float32. The weight itself
-# stays in float32. Its cast is a node of the graph, which returns the gradient in float32:
+# Before a product, autocast *casts* (converts) the weight to bfloat16. The weight itself stays in float32. The cast is a node
+# of the graph, and returns the gradient in float32:
 
 w = torch.tensor([[0.25], [0.125]], requires_grad=True)
 
@@ -187,15 +189,14 @@ def tabulate_types(expressions):
     return pd.DataFrame(rows).T
 
 
-# %%
-# The type of each result on a GPU, under ``autocast(dtype=torch.bfloat16)``:
+def attention(a, b, v):
+    return F.scaled_dot_product_attention(a, b, b)
+
 
 expressions = {
     "a @ b": lambda a, b, v: a @ b,
     "torch.mv(a, v)": lambda a, b, v: torch.mv(a, v),
-    "F.scaled_dot_product_attention": lambda a, b, v: F.scaled_dot_product_attention(
-        a, b, b
-    ),
+    "F.scaled_dot_product_attention": attention,
     "a + b": lambda a, b, v: a + b,
     "a.relu()": lambda a, b, v: a.relu(),
     "a.mean()": lambda a, b, v: a.mean(),
@@ -206,6 +207,10 @@ expressions = {
     "F.mse_loss(a, b)": lambda a, b, v: F.mse_loss(a, b),
     "F.cross_entropy(a, b)": lambda a, b, v: F.cross_entropy(a, b),
 }
+
+# %%
+# The type of each result on a GPU, under ``autocast(dtype=torch.bfloat16)``:
+
 types = tabulate_types(expressions)
 
 # sphinx_gallery_start_ignore
@@ -244,8 +249,8 @@ assert (types.loc[_rows].filter(like="CUDA") == "float32").all(axis=None)
 types.filter(like="CUDA").rename_axis(columns="expression")
 
 # %%
-# ``softmax`` and these losses return float32. The CPU has different rules: ``exp``, ``sum``, ``softmax`` and ``layer_norm``
-# keep bfloat16 there. With float16, the table is the same. On CUDA, ``binary_cross_entropy`` raises an error, so use
+# The CPU has different rules: ``exp``, ``sum``, ``softmax`` and ``layer_norm`` keep bfloat16 there. With float16, the table is
+# the same. On CUDA, ``binary_cross_entropy`` raises an error, so use
 # ``binary_cross_entropy_with_logits``. :ref:`Near the end of the page <autocast-rules>` are all operations.
 
 # %%
@@ -281,9 +286,9 @@ def plot_worst_errors(errors):
 # The rounding error of each format, from tiny numbers to large ones:
 
 formats = (torch.float16, torch.bfloat16)
-errors = {
-    kind: [measure_worst_error(kind, power) for power in powers] for kind in formats
-}
+errors = {}
+for kind in formats:
+    errors[kind] = [measure_worst_error(kind, power) for power in powers]
 
 # figure: The worst relative rounding error of numbers from 1e-10 to 1e8. bfloat16 is at 0.004 everywhere. float16 is
 #   at 0.0005 from about 6e-5 to more than 1e4. Towards smaller numbers its error grows, and under 3e-8 it is 1, for
@@ -306,6 +311,7 @@ assert errors[torch.float16][0] == errors[torch.float16][-1] == 1
 assert torch.tensor(2.9e-8).half() == 0 and torch.tensor(65520.0).half().isinf()
 assert torch.tensor(65519.0).half() == 65504 and -torch.tensor(2.9e-8).half() == 0
 assert torch.tensor(3e-8).half() > 0 and torch.finfo(torch.float16).max == 65504
+assert torch.get_float32_matmul_precision() == "highest"
 _bf, _single = torch.finfo(torch.bfloat16), torch.finfo(torch.float32)
 assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _single.max
 # sphinx_gallery_end_ignore
@@ -314,18 +320,21 @@ assert _bf.smallest_normal == _single.smallest_normal and _bf.max > 0.99 * _sing
 # Gradients smaller than about 3e-8 become 0 in float16. So float16 needs :ref:`a GradScaler
 # <sphx_glr_gallery_memory_grad_scaler.py>`. bfloat16 has nearly the range of float32, and is used without a scaler.
 # ``torch.cuda.is_bf16_supported(including_emulation=False)`` says whether your GPU has it.
+#
+# **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
+# fewer digits on GPUs that have TF32.
 
 # %%
 # An island in float32
 # --------------------
 # For a part that needs more digits or range, switch autocast off and convert the inputs:
 
-layer, batch = nn.Linear(4, 4), torch.ones(1, 4)
+layer, head = nn.Linear(4, 4), nn.Linear(4, 2)
 with torch.autocast("cpu", dtype=torch.bfloat16):
-    h = layer(batch)
+    h = layer(x)
     with torch.autocast("cpu", enabled=False):  # "cuda" on a GPU
-        scores = h.float() @ layer.weight.T
-print(h.dtype, scores.dtype)
+        scores = head(h.float())
+print("h:", h.dtype, "  scores:", scores.dtype)
 
 # sphinx_gallery_start_ignore
 assert (h.dtype, scores.dtype) == (torch.bfloat16, torch.float32)
@@ -333,97 +342,11 @@ _raised = []
 with torch.autocast("cpu", dtype=torch.bfloat16):
     with torch.autocast("cpu", enabled=False):
         try:
-            h @ layer.weight.T
+            head(h)
         except RuntimeError as error:
-            _raised.append("to have the same dtype" in str(error))
+            _raised.append("have the same dtype" in str(error))
 assert _raised == [True]
 # sphinx_gallery_end_ignore
-
-# %%
-# In your own ``autograd.Function``, two decorators do this for forward and backward. ``device_type`` is that of the autocast
-# outside:
-
-from torch.amp import custom_bwd, custom_fwd
-
-
-class Square(torch.autograd.Function):
-    @staticmethod
-    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x @ x
-
-    @staticmethod
-    @custom_bwd(device_type="cpu")
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient @ x.T + x.T @ gradient
-
-
-x = torch.rand(2, 2, requires_grad=True)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    y = Square.apply(x @ x)
-print(y.dtype)
-
-# sphinx_gallery_start_ignore
-assert y.dtype == torch.float32
-y.sum().backward()
-_x = x.detach().clone().requires_grad_()
-_low = (_x.bfloat16() @ _x.bfloat16()).float()
-(_low @ _low).sum().backward()
-assert torch.allclose(x.grad, _x.grad, rtol=0.02)
-
-
-class _Uncast(Square):
-    @staticmethod
-    @custom_fwd(device_type="cpu")
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x @ x
-
-
-def _penalty(square):
-    _z = torch.arange(4.0).reshape(2, 2).requires_grad_()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        _h = _z @ _z
-        with torch.autocast("cpu", enabled=False):
-            _y = square(_h)
-    (_slope,) = torch.autograd.grad(_y.sum(), _h, create_graph=True)
-    if not _slope.requires_grad:
-        return None
-    return torch.autograd.grad(_slope.float().square().sum(), _z)[0]
-
-
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    _h = x.detach().bfloat16().requires_grad_()
-    (_slope,) = torch.autograd.grad(Square.apply(_h).sum(), _h, create_graph=True)
-assert not _slope.requires_grad  # cast_inputs has cut the second derivative
-_found = _penalty(lambda h: _Uncast.apply(h.float()))
-assert torch.allclose(_found, _penalty(lambda h: h.float() @ h.float()), rtol=0.02)
-
-
-class _New(torch.autograd.Function):
-    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
-    setup_context = staticmethod(lambda ctx, inputs, output: None)
-    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
-
-
-_raised = []
-try:
-    _New.apply(x).sum().backward()
-except AttributeError as error:
-    _raised.append(str(error))
-assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
-assert torch.get_float32_matmul_precision() == "highest"
-# sphinx_gallery_end_ignore
-
-# %%
-# ``cast_inputs`` converts outside of the graph, so a gradient penalty silently loses this part. For a penalty, leave it out,
-# and call ``Square.apply(h.float())`` in an island. With a separate ``setup_context``, backward raises ``AttributeError: ...
-# '_fwd_used_autocast'`` (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
-#
-# **TF32** is a different switch. ``torch.set_float32_matmul_precision("high")`` lets matrix products of float32 tensors use
-# fewer digits on GPUs that have TF32.
 
 # %%
 # What people get wrong
@@ -549,6 +472,125 @@ assert "Please use `torch.amp.autocast('cuda', args...)` instead." in _texts[0]
 # in-place ``addmm_``. A thread that you start begins with autocast off.
 #
 # **torch.cuda.amp.autocast()** still works, with a ``FutureWarning``: write ``torch.autocast("cuda")``.
+
+# %%
+# Exercise
+# --------
+# A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0. Where does it
+# end if the weight is stored in bfloat16, and in float16?
+#
+# .. solution::
+#
+# Just below 1, neighbors in bfloat16 are 0.0039 apart, so 1 minus 0.001 is rounded back to 1, and the weight stays. In float16
+# they are 0.0005 apart, so the weight arrives near 0. Therefore leave the weights in float32, as autocast does.
+
+ends = {}
+for kind in (torch.bfloat16, torch.float16, torch.float32):
+    weight = torch.ones((), dtype=kind)
+    for _ in range(1000):
+        weight -= 0.001 * torch.ones((), dtype=kind)
+    ends[kind] = weight.item()
+    print(f"{kind!s:<15} {ends[kind]:.4f}")
+
+assert ends[torch.bfloat16] == 1 and abs(ends[torch.float32]) < 1e-4
+
+# predict: ends[torch.bfloat16] -- Where does the weight end in bfloat16?
+
+# sphinx_gallery_start_ignore
+assert [round(torch.finfo(kind).eps / 2, 4) for kind in formats] == [0.0005, 0.0039]
+assert 0 < ends[torch.float16] < 0.1
+_net = nn.Linear(1, 1, bias=False, dtype=torch.bfloat16)
+nn.init.ones_(_net.weight)
+_sgd = torch.optim.SGD(_net.parameters(), lr=0.001)
+for _ in range(1000):
+    _net.weight.grad = torch.ones_like(_net.weight)
+    _sgd.step()
+assert _net.weight == 1
+# sphinx_gallery_end_ignore
+
+# %%
+# Your own autograd.Function
+# --------------------------
+# Two decorators turn autocast off in forward and backward, and convert the inputs. ``device_type`` is that of the autocast
+# outside:
+
+from torch.amp import custom_bwd, custom_fwd
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+    @staticmethod
+    @custom_bwd(device_type="cpu")
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient @ x.T + x.T @ gradient
+
+
+x = torch.rand(2, 2, requires_grad=True)
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = Square.apply(x @ x)
+print(y.dtype)
+
+# sphinx_gallery_start_ignore
+assert y.dtype == torch.float32
+y.sum().backward()
+_x = x.detach().clone().requires_grad_()
+_low = (_x.bfloat16() @ _x.bfloat16()).float()
+(_low @ _low).sum().backward()
+assert torch.allclose(x.grad, _x.grad, rtol=0.02)
+
+
+class _Uncast(Square):
+    @staticmethod
+    @custom_fwd(device_type="cpu")
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x @ x
+
+
+def _penalty(square):
+    _z = torch.arange(4.0).reshape(2, 2).requires_grad_()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        _h = _z @ _z
+        with torch.autocast("cpu", enabled=False):
+            _y = square(_h)
+    (_slope,) = torch.autograd.grad(_y.sum(), _h, create_graph=True)
+    if not _slope.requires_grad:
+        return None
+    return torch.autograd.grad(_slope.float().square().sum(), _z)[0]
+
+
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    _h = x.detach().bfloat16().requires_grad_()
+    (_slope,) = torch.autograd.grad(Square.apply(_h).sum(), _h, create_graph=True)
+assert not _slope.requires_grad  # cast_inputs has cut the second derivative
+_found = _penalty(lambda h: _Uncast.apply(h.float()))
+assert torch.allclose(_found, _penalty(lambda h: h.float() @ h.float()), rtol=0.02)
+
+
+class _New(torch.autograd.Function):
+    forward = staticmethod(custom_fwd(lambda x: x * 2, device_type="cpu"))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(custom_bwd(lambda ctx, g: g * 2, device_type="cpu"))
+
+
+_raised = []
+try:
+    _New.apply(x).sum().backward()
+except AttributeError as error:
+    _raised.append(str(error))
+assert _raised == ["'_NewBackward' object has no attribute '_fwd_used_autocast'"]
+# sphinx_gallery_end_ignore
+
+# %%
+# ``cast_inputs`` converts outside of the graph, so a gradient penalty silently loses this part. For a penalty, leave it out,
+# and call ``Square.apply(h.float())`` in an island. With a separate ``setup_context``, backward raises ``AttributeError: ...
+# '_fwd_used_autocast'`` (`pytorch#132388 <https://github.com/pytorch/pytorch/issues/132388>`__).
 
 # %%
 # .. _autocast-rules:
@@ -703,41 +745,6 @@ print_rules(rules_of)
 
 # %%
 # ``gaussian_nll_loss`` has no rule on either device. The lists differ a little between releases.
-
-# %%
-# Exercise
-# --------
-# A weight is 1, and its gradient is 1 in each of 1000 steps with a learning rate of 0.001. It should end at 0. Where does it
-# end if the weight is stored in bfloat16, and in float16?
-#
-# .. solution::
-#
-# Just below 1, neighbors in bfloat16 are 0.0039 apart, so 1 minus 0.001 is rounded back to 1, and the weight stays. In float16
-# they are 0.0005 apart, so the weight arrives near 0. Therefore leave the weights in float32, as autocast does.
-
-ends = {}
-for kind in (torch.bfloat16, torch.float16, torch.float32):
-    weight = torch.ones((), dtype=kind)
-    for _ in range(1000):
-        weight -= 0.001 * torch.ones((), dtype=kind)
-    ends[kind] = weight.item()
-    print(f"{kind!s:<15} {ends[kind]:.4f}")
-
-assert ends[torch.bfloat16] == 1 and abs(ends[torch.float32]) < 1e-4
-
-# predict: ends[torch.bfloat16] -- Where does the weight end in bfloat16?
-
-# sphinx_gallery_start_ignore
-assert [round(torch.finfo(kind).eps / 2, 4) for kind in formats] == [0.0005, 0.0039]
-assert 0 < ends[torch.float16] < 0.1
-_net = nn.Linear(1, 1, bias=False, dtype=torch.bfloat16)
-nn.init.ones_(_net.weight)
-_sgd = torch.optim.SGD(_net.parameters(), lr=0.001)
-for _ in range(1000):
-    _net.weight.grad = torch.ones_like(_net.weight)
-    _sgd.step()
-assert _net.weight == 1
-# sphinx_gallery_end_ignore
 
 # %%
 # See also

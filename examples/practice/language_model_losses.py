@@ -16,7 +16,8 @@ Cross entropy for language models: shift, -100, mean
 
    .. code-block:: python
 
-      loss = cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+      given, wanted = logits[:, :-1], labels[:, 1:]
+      loss = cross_entropy(given.flatten(0, 1), wanted.flatten())
 
    ``labels`` are the tokens, with -100 where nothing should be learned: the prompt and the padding. The loss is the mean over
    all other tokens of the batch. Shift only once: a causal model of ``transformers`` that gets ``labels`` shifts them itself.
@@ -33,10 +34,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 
-sentences = "Capital of Peru ? Lima <end>", "Capital of Mali ? It is Bamako . <end>"
-texts = [sentence.split() for sentence in sentences]
+texts = (
+    ["Capital", "of", "Peru", "?", "Lima", "<end>"],
+    ["Capital", "of", "Mali", "?", "It", "is", "Bamako", ".", "<end>"],
+)
 vocabulary = ["<pad>", *sorted({word for text in texts for word in text})]
-rows = [torch.tensor([vocabulary.index(word) for word in text]) for text in texts]
+rows = [torch.tensor([vocabulary.index(w) for w in text]) for text in texts]
 tokens = pad_sequence(rows, batch_first=True)  # <pad> is 0
 
 position = torch.arange(tokens.shape[1])
@@ -45,7 +48,8 @@ is_answer = (position >= 4) & (position < length)  # a question has four tokens
 labels = tokens.masked_fill(~is_answer, -100)
 
 logits = torch.zeros(*tokens.shape, len(vocabulary), requires_grad=True)
-loss = cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+given, wanted = logits[:, :-1], labels[:, 1:]
+loss = cross_entropy(given.flatten(0, 1), wanted.flatten())
 loss.backward()
 
 # %%
@@ -91,32 +95,36 @@ assert (labels != -100).sum() == 7 and len(vocabulary) == 12
 # sphinx_gallery_end_ignore
 
 # %%
-# The question mark has the label -100, and its logits learn. ``<end>`` has a label, and its logits learn nothing. -100 removes
-# a token from what is *predicted*. The model still reads it.
+# **The logits at a position come from the tokens up to that position, so compare them with the next label.** The question mark
+# has the label -100, and its logits learn. ``<end>`` has a label, and its logits learn nothing: -100 removes a token from what
+# is *predicted*. The model still reads it.
 #
-# The rule: a model has read the tokens up to a position when it computes the logits there, so these are compared with the next
-# label. If the rows are cut into inputs and labels before the model, ``tokens[:, :-1]`` and ``tokens[:, 1:]``, the shift is
-# done, and the loss must not shift again.
+# If the rows are cut into inputs and labels before the model, ``tokens[:, :-1]`` and ``tokens[:, 1:]``, the shift is done, and
+# the loss must not shift again.
 
 # %%
 # Mean over tokens or over rows
 # -----------------------------
 # ``cross_entropy`` takes the mean over all tokens that count. So the row with five of them weighs more than the row with two.
 # ``reduction="none"`` gives you the loss of each token, with 0 at -100. The classes must be its second dimension: ``.mT`` moves
-# them there. How much do a token and a row of each answer weigh?
+# them there. How much do a token and a whole row weigh, in the short answer and in the long one?
 
-losses = cross_entropy(logits[:, :-1].mT, labels[:, 1:], reduction="none")
-counts = (labels[:, 1:] != -100).sum(1).clamp(min=1)  # not 0 / 0
+losses = cross_entropy(given.mT, wanted, reduction="none")
+counts = (wanted != -100).sum(1)  # 2 and 5
+
+row_means = losses.sum(1) / counts.clamp(min=1)  # not 0 / 0
 
 for name, loss in {
     "mean over all tokens": losses.sum() / counts.sum(),
-    "mean over rows": (losses.sum(1) / counts).mean(),
+    "mean over rows": row_means.mean(),
     "sum / 100": losses.sum() / 100,
 }.items():
     (weight,) = torch.autograd.grad(loss, losses, retain_graph=True)
-    token, row = weight[:, 3].tolist(), (weight[:, 3] * counts).tolist()
-    print(f"{name:<21} a token {token[0]:.2f} {token[1]:.2f}", end="")
-    print(f"   a row {row[0]:.2f} {row[1]:.2f}")
+    token = weight[:, 3]  # the weight of the first word of each answer
+    short, long = token.tolist()
+    print(f"{name:<21} a token {short:.2f} {long:.2f}", end="")
+    short, long = (token * counts).tolist()
+    print(f"   a row {short:.2f} {long:.2f}")
 
 # sphinx_gallery_start_ignore
 assert counts.tolist() == [2, 5] and losses.shape == (2, 8)
@@ -127,9 +135,12 @@ _losses = cross_entropy(logits[:, :-1].mT, _labels, reduction="none")
 _found = (_labels != -100).sum(1)
 assert (_losses.sum(1) / _found).mean().isnan()
 assert (_losses.sum(1) / _found.clamp(min=1)).mean() > 0
+assert torch.allclose(  # and the mean over all tokens is not changed by the clamp
+    _losses.sum() / _found.sum(), cross_entropy(given.mT, _labels)
+)
 assert torch.allclose(
     losses.sum() / 7,
-    cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()),
+    cross_entropy(given.flatten(0, 1), wanted.flatten()),
 )
 for _loss, _tokens in (
     (losses.sum() / 7, (1 / 7, 1 / 7)),
@@ -215,14 +226,14 @@ assert not (padded_with_end.masked_fill(padded_with_end == end, -100) == end).an
 # %%
 # **The mask is not shifted.** If you multiply the losses with a mask instead of using -100, the mask belongs to the labels:
 
-losses = cross_entropy(logits[:, :-1].mT, tokens[:, 1:], reduction="none")
+losses = cross_entropy(given.mT, tokens[:, 1:], reduction="none")
 for name, mask in {
     "is_answer[:, 1:]": is_answer[:, 1:],
     "is_answer[:, :-1]": is_answer[:, :-1],
 }.items():
     predicted = tokens[0, 1:][mask[0]].tolist()
     loss = (losses * mask).sum() / mask.sum()
-    print(f"{name:<18} row 0 learns {[vocabulary[word] for word in predicted]}")
+    print(f"{name:<18} row 0 learns {[vocabulary[w] for w in predicted]}")
 
 # sphinx_gallery_start_ignore
 assert [vocabulary[w] for w in tokens[0, 1:][is_answer[0, 1:]]] == ["Lima", "<end>"]
@@ -252,9 +263,11 @@ for padding in (0, 8):
     padded = nn.functional.pad(labels, (0, padding), value=-100)
     logits = torch.zeros(*padded.shape, len(vocabulary), requires_grad=True)
     losses = cross_entropy(logits[:, :-1].mT, padded[:, 1:], reduction="none")
-    (by_length,) = torch.autograd.grad(losses.mean(1).mean(), losses, retain_graph=True)
-    (by_count,) = torch.autograd.grad((losses.sum(1) / counts).mean(), losses)
-    print(f"{padding} more: {by_length[0, 3]:.3f}, with counts {by_count[0, 3]:.3f}")
+    wrong, right = losses.mean(1).mean(), (losses.sum(1) / counts).mean()
+    (by_length,) = torch.autograd.grad(wrong, losses, retain_graph=True)
+    (by_count,) = torch.autograd.grad(right, losses)
+    weights = f"{by_length[0, 3]:.3f}, with counts {by_count[0, 3]:.3f}"
+    print(f"{padding} more: a token of row 0 weighs {weights}")
 
 # sphinx_gallery_start_ignore
 assert abs(by_length[0, 3] - 1 / 32) < 1e-6 and abs(by_count[0, 3] - 1 / 4) < 1e-6

@@ -182,118 +182,11 @@ for _options in ({}, {"num_layers": 2}, {"bidirectional": True}):
 # sphinx_gallery_end_ignore
 
 # %%
-# And if you silence the error with ``retain_graph=True``? The next figure shows how much the graph then keeps.
-#
-# .. how-measured:: Hooks see each tensor that the graph saves. Before each backward, growth() adds up the bytes of those that a
-#    graph still holds. Parameters and data are left out.
-
-import weakref
-
-from torch.autograd.graph import saved_tensors_hooks
-
-
-class Saved:
-    def __init__(self, tensor):
-        self.tensor = tensor
-
-
-class Meter:
-    def __init__(self, *tensors):
-        self.alive = weakref.WeakSet()
-        self.left_out = {t.untyped_storage().data_ptr() for t in tensors}
-
-    def pack(self, tensor):
-        saved = Saved(tensor.detach())
-        self.alive.add(saved)
-        return saved
-
-    def kib(self):
-        storages = [saved.tensor.untyped_storage() for saved in self.alive]
-        sizes = {s.data_ptr(): s.nbytes() for s in storages}
-        return sum(sizes[p] for p in sizes.keys() - self.left_out) / 1024
-
-
-def growth(carry, k=20, steps=200, **options):
-    model, state, kib = Memory(), None, []
-    meter = Meter(*model.parameters(), inputs, targets)
-    with saved_tensors_hooks(meter.pack, lambda saved: saved.tensor):
-        for x, y in chunks(k, steps):
-            output, state = model(x, state)
-            loss = mse_loss(output, y)
-            kib.append(meter.kib())
-            loss.backward(**options)
-            state = carry(state)
-    return kib
-
-
-def plot_saved_memory(kept, cut):
-    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-    number = range(1, len(kept) + 1)
-    ax.plot(number, kept, "o--", color="#c2410c", label="retain_graph=True")
-    ax.plot(number, cut, "o-", color="#2563eb", label="detach")
-    ax.set(xlabel="chunk", ylabel="saved KiB", xticks=number, ylim=(0, None))
-    ax.set_title("Without detach, each chunk adds to the graph")
-    ax.legend()
-
-
-kept = growth(lambda state: state, retain_graph=True)
-cut = growth(detach)
-
-# %%
-# Ten chunks, without optimizer steps, so that nothing raises:
-
-# figure: Kibibytes of saved tensors before each of ten backward passes. With retain_graph=True the line rises from chunk to
-#   chunk by the same amount, to about nine times its start. With detach it is flat.
-plot_saved_memory(kept, cut)
-
-# sphinx_gallery_start_ignore
-from itertools import pairwise
-
-assert max(cut) == min(cut) == cut[0] == kept[0]
-assert 8.5 < kept[-1] / kept[0] < 10
-_rises = [b - a for a, b in pairwise(kept)]
-assert max(_rises) < 1.1 * min(_rises) and min(_rises) > 0.8 * kept[0]
-
-
-def _nodes(loss):
-    seen, waiting = set(), [loss.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node not in seen:
-            seen.add(node)
-            waiting += [following for following, _ in node.next_functions if following]
-    return len(seen)
-
-
-_state, _counts, _net = None, [], Memory()
-for _x, _y in chunks(20, 200):
-    _output, _state = _net(_x, _state)
-    _loss = mse_loss(_output, _y)
-    _counts.append(_nodes(_loss))
-    _loss.backward(retain_graph=True)
-assert len({b - a for a, b in pairwise(_counts)}) == 1
-assert _counts[-1] > 2 * _counts[0] and _counts == sorted(set(_counts))
-_retained = [p.grad.clone() for p in _net.parameters()]
-_net.zero_grad()
-_state, _total = None, 0
-for _x, _y in chunks(20, 200):
-    _output, _state = _net(_x, _state)
-    _total = _total + mse_loss(_output, _y)
-_total.backward()
-for _p, _grad in zip(_net.parameters(), _retained, strict=True):
-    assert torch.allclose(_p.grad, _grad, rtol=1e-3, atol=1e-6)
-# sphinx_gallery_end_ignore
-
-# %%
-# Each backward goes through all chunks so far. So memory grows, and *training gets slower every iteration*. The sum of these
-# gradients is the gradient of the summed loss. If you want that, add up the losses, and call ``backward()`` once.
-
-# %%
 # How far back does the gradient reach?
 # -------------------------------------
-# ``detach`` keeps the values: the forward pass of each chunk knows the past. But the gradient of a loss ends where its chunk
-# begins. To see that, take a model that has learned for 100 chunks, and measure the gradient of the loss at step :math:`t` for
-# the input at step :math:`t - \text{lag}`.
+# ``detach`` **keeps the values and cuts the gradient: the forward pass of a chunk knows the past, but the gradient of a loss
+# ends where its chunk begins.** To see that, take a model that has learned for 100 chunks, and measure the gradient of the loss
+# at step :math:`t` for the input at step :math:`t - \text{lag}`.
 #
 # .. how-measured:: The gradient of the loss at each of 20 steps, with signs dropped, averaged over the steps and the rows.
 
@@ -359,23 +252,18 @@ with torch.no_grad():  # the values do not depend on the cuts
 # For 14 of the 20 steps, lag 6 is inside the chunk. With chunks of 5 steps, it is inside for none. Does that matter? Train
 # once on all 4,800 steps:
 
-# sphinx_gallery_start_ignore
-# sphinx_gallery_end_ignore
-reach[60], rows = by_lag(in_chunks, 60), {}
+rows = {}
 for k in (5, 20, 60, 4800):
     _, losses = train(k, detach)
     rows[k] = {
         "updates": len(losses),
-        "saved KiB": growth(detach, k, steps=k)[0],
-        "gradient at lag 6": (reach[k][6] / reach[4800][6]).item(),
         "last loss": losses[-1],
     }
 table = pd.DataFrame(rows).T.rename_axis(columns="k")
 
 # sphinx_gallery_start_ignore
 assert table["updates"].tolist() == [960, 240, 80, 1]
-assert table["gradient at lag 6"][5] == 0
-assert 0.6 < table["gradient at lag 6"][20] < 0.8 < table["gradient at lag 6"][60] < 1
+assert reach[5][6] == 0 and 0.6 < reach[20][6] / reach[4800][6] < 0.8
 assert abs(table["last loss"][5] - 1) < 0.05 and table["last loss"][20] < 0.1
 assert table["last loss"][20] < table["last loss"][60] < 0.6
 assert 0.8 < table["last loss"][4800] < 1.3 and targets.square().mean() == 1
@@ -383,17 +271,13 @@ torch.manual_seed(0)
 _untrained = mse_loss(Memory()(inputs)[0], targets).item()
 assert abs(_untrained - table["last loss"][4800]) < 1e-5
 assert [sum(step % k >= 6 for step in range(k)) for k in (5, 20)] == [0, 14]
-assert 200 < table["saved KiB"][4800] / table["saved KiB"][20] < 240
-_per_step = table["saved KiB"] / table.index
-assert _per_step.max() < 1.25 * _per_step.min()
 # sphinx_gallery_end_ignore
-table.round({"saved KiB": 0}).astype({"updates": int, "saved KiB": int}).round(2)
+table.astype({"updates": int}).round(2)
 
 # %%
-# The third column is relative to one chunk for all, the fourth is the loss of the last chunk. With chunks of 5 steps, the
-# loss is still about 1, which is the loss of the constant guess 0. A longer chunk saves more for backward, about in
-# proportion, and leaves fewer updates. One chunk for all gives a single update, so its loss is that of the untrained model.
-# Of these four, 20 is the best.
+# The last loss is that of the last chunk. With chunks of 5 steps, it is still about 1, the loss of the constant guess 0. A
+# longer chunk saves more for backward, and leaves fewer updates. One chunk for all gives a single update, so its loss is that
+# of the untrained model. Of these four, 20 is the best.
 
 # %%
 # When to carry, when to reset
@@ -406,6 +290,8 @@ for chunk in text.view(2, -1).split(3, dim=1):
     print(chunk.tolist())
 
 # sphinx_gallery_start_ignore
+from itertools import pairwise
+
 _chunks = text.view(2, -1).split(3, dim=1)
 assert len(_chunks) == 4
 for _chunk, _following in pairwise(_chunks):
@@ -413,12 +299,12 @@ for _chunk, _following in pairwise(_chunks):
 # sphinx_gallery_end_ignore
 
 # %%
-# **In row 1, a document ends with this chunk:** multiply the state of this row by 0. The other rows go on.
+# **In row 1, a document ends with this chunk:** set the state of this row to 0. The other rows go on.
 
 _, state = model(inputs[:, :20])
-keep = torch.ones(16, 1)  # a factor for each row
-keep[1] = 0
-state = tuple(s.detach() * keep for s in state)
+ended = torch.zeros(16, 1, dtype=torch.bool)  # one for each row
+ended[1] = True
+state = tuple(s.detach().masked_fill(ended, 0) for s in state)
 
 # sphinx_gallery_start_ignore
 with torch.no_grad():
@@ -426,6 +312,7 @@ with torch.no_grad():
     _fresh = model(inputs[:, 20:40])[0]
     _carried = model(inputs[:, 20:40], model(inputs[:, :20])[1])[0]
 _others = [row for row in range(16) if row != 1]
+assert not torch.full((2, 16, 8), torch.nan).masked_fill(ended, 0)[:, 1].any()
 assert torch.allclose(_given[1], _fresh[1], atol=1e-6)
 assert torch.allclose(_given[_others], _carried[_others], atol=1e-6)
 assert all((_fresh[row] - _carried[row]).abs().max() > 0.1 for row in range(16))
@@ -443,58 +330,6 @@ with (
 
 # %%
 # **A bidirectional LSTM:** do not carry. Its second direction would need the state of the chunk *after*.
-
-# %%
-# Chunks that overlap
-# -------------------
-# In a chunk of 20 steps, the gradients of the early losses reach back only a few steps. Instead, let the chunks overlap. The
-# loss is that of :math:`k_1 = 5` new steps, and its backward goes through the last :math:`k_2 = 20`:
-
-
-def overlapping(x, k1=5, k2=20):
-    state, outputs = None, []
-    for start in range(0, x.shape[1] - k2 + 1, k1):
-        window = x[:, start : start + k2]
-        first, middle = model(window[:, :k1], state)
-        last, _ = model(window[:, k1:], middle)
-        output = last[:, -k1:]  # train: the loss of this, backward, step
-        outputs.append(output if start else torch.cat([first, last], 1))
-        state = detach(middle)
-    return torch.cat(outputs, 1)
-
-
-for name, lags in {"chunks": reach[20], "overlapping": by_lag(overlapping)}.items():
-    print(f"{name:<12} gradient at lag 6: {lags[6] / reach[4800][6]:.0%}")
-
-# sphinx_gallery_start_ignore
-_lengths = []
-with model.lstm.register_forward_pre_hook(
-    lambda _, inputs: _lengths.append(inputs[0].shape[1])
-):
-    overlapping(inputs[:, :90])
-assert _lengths == 15 * [5, 15] and len(range(20, 91, 5)) == 15
-assert torch.allclose(lags[:16], reach[4800][:16], rtol=1e-3, atol=1e-5)
-assert not lags[20:].any() and (lags[16:20] > 0).all()
-assert (lags[16:20] < 0.99 * reach[4800][16:20]).all()
-with torch.no_grad():
-    assert torch.allclose(overlapping(inputs[:, :90]), _whole, atol=1e-5)
-torch.manual_seed(0)
-_net, _state, _updates = Memory(), None, 0
-_optimizer = torch.optim.Adam(_net.parameters(), lr=0.03)
-for _start in range(0, 101, 5):  # the training that the comment names
-    _first, _middle = _net(inputs[:, _start : _start + 5], _state)
-    _output, _ = _net(inputs[:, _start + 5 : _start + 20], _middle)
-    _loss = mse_loss(_output[:, -5:], targets[:, _start + 15 : _start + 20])
-    _optimizer.zero_grad()
-    _loss.backward()
-    _optimizer.step()
-    _state, _updates = detach(_middle), _updates + 1
-assert _updates == 21  # no error
-# sphinx_gallery_end_ignore
-
-# %%
-# Now the gradient of each loss reaches back at least 15 steps, so lag 6 is inside for all of them. The price: the LSTM
-# computes 20 steps for every 5 steps of data.
 
 # %%
 # What people get wrong
@@ -558,9 +393,106 @@ assert all((a - b).norm() > 1e-3 * b.norm() for a, b in _pairs[1:])
 
 # %%
 # The graph of the first chunk saved the weights, and ``step()`` :ref:`has changed them
-# <sphx_glr_gallery_errors_modified_in_place.py>`. With ``Adam(..., fused=True)`` on a CPU, there is no error: the graph grows
-# as above, and from the second chunk on the gradient is wrong.
+# <sphx_glr_gallery_errors_modified_in_place.py>`. With ``Adam(..., fused=True)`` on a CPU, there is no error, but from the
+# second chunk on the gradient is wrong.
 #
+# .. how-measured:: Hooks see each tensor that the graph saves. Before each backward, growth() adds up the bytes of those that a
+#    graph still holds. Parameters and data are left out.
+
+import weakref
+
+from torch.autograd.graph import saved_tensors_hooks
+
+
+class Saved:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+class Meter:
+    def __init__(self, *tensors):
+        self.alive = weakref.WeakSet()
+        self.left_out = {t.untyped_storage().data_ptr() for t in tensors}
+
+    def pack(self, tensor):
+        saved = Saved(tensor.detach())
+        self.alive.add(saved)
+        return saved
+
+    def kib(self):
+        storages = [saved.tensor.untyped_storage() for saved in self.alive]
+        sizes = {s.data_ptr(): s.nbytes() for s in storages}
+        return sum(sizes[p] for p in sizes.keys() - self.left_out) / 1024
+
+
+def growth(carry, k=20, steps=200, **options):
+    model, state, kib = Memory(), None, []
+    meter = Meter(*model.parameters(), inputs, targets)
+    with saved_tensors_hooks(meter.pack, lambda saved: saved.tensor):
+        for x, y in chunks(k, steps):
+            output, state = model(x, state)
+            loss = mse_loss(output, y)
+            kib.append(meter.kib())
+            loss.backward(**options)
+            state = carry(state)
+    return kib
+
+
+def plot_saved_memory(kept, cut):
+    _, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
+    number = range(1, len(kept) + 1)
+    ax.plot(number, kept, "o--", color="#c2410c", label="retain_graph=True")
+    ax.plot(number, cut, "o-", color="#2563eb", label="detach")
+    ax.set(xlabel="chunk", ylabel="saved KiB", xticks=number, ylim=(0, None))
+    ax.set_title("Without detach, each chunk adds to the graph")
+    ax.legend()
+
+
+kept = growth(lambda state: state, retain_graph=True)
+cut = growth(detach)
+# sphinx_gallery_start_ignore
+_of = {_k: growth(detach, _k, steps=_k)[0] for _k in (5, 20, 60, 4800)}
+assert 200 < _of[4800] / _of[20] < 240
+_per_step = [_kib / _k for _k, _kib in _of.items()]
+assert max(_per_step) < 1.25 * min(_per_step)
+# sphinx_gallery_end_ignore
+
+# %%
+# Without ``step()``, nothing raises. But each backward goes through all chunks so far. So memory grows, and *training gets
+# slower every iteration*:
+
+# figure: Kibibytes of saved tensors before each of ten backward passes. With retain_graph=True the line rises from chunk to
+#   chunk by the same amount, to about nine times its start. With detach it is flat.
+plot_saved_memory(kept, cut)
+
+# sphinx_gallery_start_ignore
+assert max(cut) == min(cut) == cut[0] == kept[0]
+assert 8.5 < kept[-1] / kept[0] < 10
+_rises = [b - a for a, b in pairwise(kept)]
+assert max(_rises) < 1.1 * min(_rises) and min(_rises) > 0.8 * kept[0]
+
+
+def _nodes(loss):
+    seen, waiting = set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            waiting += [following for following, _ in node.next_functions if following]
+    return len(seen)
+
+
+_state, _counts, _net = None, [], Memory()
+for _x, _y in chunks(20, 200):
+    _output, _state = _net(_x, _state)
+    _loss = mse_loss(_output, _y)
+    _counts.append(_nodes(_loss))
+    _loss.backward(retain_graph=True)
+assert len({b - a for a, b in pairwise(_counts)}) == 1
+assert _counts[-1] > 2 * _counts[0] and _counts == sorted(set(_counts))
+# sphinx_gallery_end_ignore
+
+# %%
 # **Only one tensor of the tuple is detached.** The other still leads into the chunk before:
 
 # sphinx_gallery_start_ignore
@@ -593,8 +525,7 @@ for _kind in (nn.GRUCell, nn.RNNCell):
 
 # %%
 # ``state.detach()`` raises *'tuple' object has no attribute 'detach'*, because it is for an RNN or a GRU, whose state is one
-# tensor. If you prefer ``s.detach_()``, call it before the next forward pass: a graph that was recorded already stays
-# (`pytorch#49236 <https://github.com/pytorch/pytorch/issues/49236>`__). For an input without a batch dimension, it raises.
+# tensor.
 #
 # **The state of another sequence.** If you carry the state, row 3 of a batch must go on where row 3 of the batch before ended.
 # Below, the ``trained`` model gets 1,200 steps of each row, in three orders. The last two are what a ``DataLoader`` gives if
@@ -620,8 +551,8 @@ def evaluate(batches, carry):
 
 table = pd.DataFrame(
     {
-        "carry": [evaluate(batches, carry=True) for batches in orders.values()],
-        "no state": [evaluate(batches, carry=False) for batches in orders.values()],
+        "carry": [evaluate(order, True) for order in orders.values()],
+        "no state": [evaluate(order, False) for order in orders.values()],
     },
     index=list(orders),
 )
@@ -638,38 +569,7 @@ assert _seen[0] == _seen[1] == _seen[2] and len(_seen[0]) == 960
 assert table["carry"].iloc[0] < 0.05 and table["carry"].iloc[1:].min() > 0.4
 assert table["no state"].max() - table["no state"].min() < 1e-4
 assert 0.3 < table["no state"].iloc[0] < table["carry"].iloc[1:].min()
-_grads = []
-for _when in ("never", "before", "after"):
-    model.zero_grad()
-    _, _state = model(inputs[:, :20])
-    if _when == "before":
-        for _s in _state:
-            _s.detach_()
-    _output, _ = model(inputs[:, 20:40], _state)
-    if _when == "after":
-        for _s in _state:
-            _s.detach_()
-    _output.sum().backward()
-    _grads.append(model.lstm.weight_hh_l0.grad.clone())
-assert torch.allclose(_grads[0], _grads[2], rtol=1e-4, atol=1e-5)
-assert (_grads[0] - _grads[1]).abs().max() > 1e-2
-_raised = []
-try:
-    model.lstm(inputs[:, :20])[0][:, -1].detach_()
-except RuntimeError as error:
-    _raised.append(str(error))
-for _kind in (nn.LSTM, nn.GRU, nn.RNN):
-    for _shape in ((5, 2, 1), (5, 1)):  # only the second has no batch dimension
-        _state_of = _kind(1, 4)(torch.ones(_shape))[1]
-        _tensors = _state_of if isinstance(_state_of, tuple) else (_state_of,)
-        assert [s._is_view() for s in _tensors] == len(_tensors) * [len(_shape) == 2]
-        try:
-            for _s in _tensors:
-                _s.detach_()
-        except RuntimeError as error:
-            _raised.append(str(error))
-assert len(_raised) == 4
-assert all("Can't detach views in-place" in message for message in _raised)
+_, _state = model(inputs[:, :20])
 _raised = []
 try:
     model(inputs[:8, :20], _state)
@@ -742,6 +642,60 @@ for _x in inputs[:, :60].split(20, 1):
     _output.sum().backward()
     assert first.grad is None
 # sphinx_gallery_end_ignore
+
+# %%
+# Chunks that overlap
+# -------------------
+# In a chunk of 20 steps, the gradients of the early losses reach back only a few steps. Instead, let the chunks overlap. The
+# loss is that of :math:`k_1 = 5` new steps, and its backward goes through the last :math:`k_2 = 20`:
+
+
+def overlapping(x, k1=5, k2=20):
+    state, outputs = None, []
+    for start in range(0, x.shape[1] - k2 + 1, k1):
+        window = x[:, start : start + k2]
+        first, middle = model(window[:, :k1], state)
+        last, _ = model(window[:, k1:], middle)
+        output = last[:, -k1:]  # train: the loss of this, backward, step
+        outputs.append(output if start else torch.cat([first, last], 1))
+        state = detach(middle)
+    return torch.cat(outputs, 1)
+
+
+overlap = by_lag(overlapping)
+for name, lags in {"chunks": reach[20], "overlapping": overlap}.items():
+    part = lags[6] / reach[4800][6]
+    print(f"{name:<12} gradient at lag 6: {part:.0%} of one chunk for all")
+
+# sphinx_gallery_start_ignore
+_lengths = []
+with model.lstm.register_forward_pre_hook(
+    lambda _, inputs: _lengths.append(inputs[0].shape[1])
+):
+    overlapping(inputs[:, :90])
+assert _lengths == 15 * [5, 15] and len(range(20, 91, 5)) == 15
+assert torch.allclose(lags[:16], reach[4800][:16], rtol=1e-3, atol=1e-5)
+assert not lags[20:].any() and (lags[16:20] > 0).all()
+assert (lags[16:20] < 0.99 * reach[4800][16:20]).all()
+with torch.no_grad():
+    assert torch.allclose(overlapping(inputs[:, :90]), _whole, atol=1e-5)
+torch.manual_seed(0)
+_net, _state, _updates = Memory(), None, 0
+_optimizer = torch.optim.Adam(_net.parameters(), lr=0.03)
+for _start in range(0, 101, 5):  # the training that the comment names
+    _first, _middle = _net(inputs[:, _start : _start + 5], _state)
+    _output, _ = _net(inputs[:, _start + 5 : _start + 20], _middle)
+    _loss = mse_loss(_output[:, -5:], targets[:, _start + 15 : _start + 20])
+    _optimizer.zero_grad()
+    _loss.backward()
+    _optimizer.step()
+    _state, _updates = detach(_middle), _updates + 1
+assert _updates == 21  # no error
+# sphinx_gallery_end_ignore
+
+# %%
+# Now the gradient of each loss reaches back at least 15 steps, so lag 6 is inside for all of them. The price: the LSTM
+# computes 20 steps for every 5 steps of data.
 
 # %%
 # See also
