@@ -207,16 +207,19 @@ assert not torch.equal(torch.stack(_rows), _columns)
 # **You do not see the write?** Print each write of a training step. Yours comes after the line that saved the tensor, which
 # :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints:
 
+import os
 import traceback
 
 from torch.utils._python_dispatch import TorchDispatchMode
+
+inside = os.path.join(torch.__path__[0], "")  # the files of PyTorch
 
 
 class Writes(TorchDispatchMode):
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         if operation._schema.is_mutable:
             lines = traceback.extract_stack()[:-1]
-            lines = [f for f in lines if not f.filename.startswith(torch.__path__[0])]
+            lines = [each for each in lines if not each.filename.startswith(inside)]
             print(operation, "in:", lines[-1].line)
         return operation(*args, **(kwargs or {}))
 
@@ -244,6 +247,7 @@ assert [line for i, line in enumerate(_seen) if line not in _seen[:i]] == [
     "_step.step()",
 ]
 assert torch.equal(layer.weight.grad, _before)
+assert inside.endswith("torch" + os.sep) and not "torchvision".startswith(inside[-6:])
 # sphinx_gallery_end_ignore
 
 # %%
