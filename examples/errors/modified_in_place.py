@@ -462,7 +462,7 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 # %%
 # Or let both backwards come before both steps, each for its own network:
 # ``generator_loss.backward(inputs=list(generator.parameters()))``. Without ``inputs``, the critic would be trained for the
-# generator. DistributedDataParallel cannot do this.
+# generator.
 #
 # - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
 #   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
