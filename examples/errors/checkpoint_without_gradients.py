@@ -209,8 +209,8 @@ assert torch.allclose(_checkpointed, _weight.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# - In Hugging Face's trainer, or for ``model.gradient_checkpointing_enable``:
-#   ``gradient_checkpointing_kwargs={"use_reentrant": False}``. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
+# - In Hugging Face's trainer: ``TrainingArguments(gradient_checkpointing_kwargs={"use_reentrant": False})``. It overwrites what
+#   ``model.gradient_checkpointing_enable`` got. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
 # - If a library does not let you: ``model.enable_input_require_grads()`` of ``transformers``, or ``hidden.requires_grad_()``
 #   before the first block. Print the list after that.
 # - ``True`` finds no tensors in a list or a dictionary, as argument or result. ``False`` does.
