@@ -59,17 +59,44 @@ assert str(warned[0].message) == (
 # sphinx_gallery_end_ignore
 
 # %%
-# The block gets no gradient:
+# The block gets no gradient. After the first ``backward()``, print what you train and what got none:
 
-print("block:", block[0].weight.grad)
-print("head: ", head.weight.grad.norm() > 0)
+model = nn.ModuleDict({"embedding": embedding, "block": block, "head": head})
+print([n for n, p in model.named_parameters() if p.requires_grad and p.grad is None])
 
 # sphinx_gallery_start_ignore
 assert block[0].weight.grad is None and head.weight.grad.norm() > 0
+
+
+def _without_gradient(model):
+    return [
+        n for n, p in model.named_parameters() if p.requires_grad and p.grad is None
+    ]
+
+
+assert _without_gradient(model) == ["block.0.weight", "block.0.bias"]
+with warnings.catch_warnings(action="ignore"):  # a frozen vision tower: harmless
+    _vision, _text = nn.Linear(8, 8).requires_grad_(False), nn.Linear(8, 8)
+    for _trained in (False, True):  # and with LoRA inside of it
+        _tower = nn.ModuleDict(
+            {"vision": _vision, "text": _text, "head": nn.Linear(8, 1)}
+        )
+        _tower["vision"].bias.requires_grad_(_trained)
+        _seen = checkpoint(_vision, torch.ones(3, 8), use_reentrant=True)
+        # requires_grad_() of the text, as by enable_input_require_grads, does not help
+        _words = torch.ones(3, 8).requires_grad_()
+        _read = checkpoint(_text, _words, use_reentrant=True)
+        _tower["head"](_seen + _read).sum().backward()
+        assert _without_gradient(_tower) == ["vision.bias"] * _trained
+    _twice = nn.Linear(8, 8)  # the list says nothing of its second run
+    _seen = checkpoint(_twice, torch.ones(3, 8), use_reentrant=True)
+    (checkpoint(_twice, _words, use_reentrant=True) + _seen).sum().backward()
+    assert _twice.bias.grad.eq(3).all() and _without_gradient(_twice) == []
 # sphinx_gallery_end_ignore
 
 # %%
-# It is harmless if you train neither the block nor anything before it, and under ``torch.no_grad()``.
+# If the list is empty and no block runs twice, the warning is harmless, as for a frozen vision tower. In Hugging Face's
+# trainer, print in a callback's ``on_pre_optimizer_step``. DeepSpeed may take ``.grad`` away.
 #
 # Why
 # ---
@@ -182,10 +209,10 @@ assert torch.allclose(_checkpointed, _weight.grad)
 # sphinx_gallery_end_ignore
 
 # %%
-# - In Hugging Face's trainer, or for ``model.gradient_checkpointing_enable``:
-#   ``gradient_checkpointing_kwargs={"use_reentrant": False}``. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
+# - In Hugging Face's trainer: ``TrainingArguments(gradient_checkpointing_kwargs={"use_reentrant": False})``. It overwrites what
+#   ``model.gradient_checkpointing_enable`` got. ``checkpoint_sequential`` takes ``use_reentrant=False``, too.
 # - If a library does not let you: ``model.enable_input_require_grads()`` of ``transformers``, or ``hidden.requires_grad_()``
-#   before the first block.
+#   before the first block. Print the list after that.
 # - ``True`` finds no tensors in a list or a dictionary, as argument or result. ``False`` does.
 # - **In functional_call, as in MAML,** a checkpoint inside the model recomputes with the module's own weights. Gradients
 #   are silently wrong. Put it outside, around a ``model`` without checkpoints:

@@ -10,8 +10,8 @@ Only Tensors created explicitly by the user (graph leaves) support the deepcopy 
 .. in-short::
 
    The model keeps a computed tensor, mostly an output of a layer that ``forward`` stored in an attribute. A computed tensor
-   cannot be copied with its graph. If you only look at it, store it detached. If a loss uses it, set the attribute to ``None``
-   once the loss is computed.
+   cannot be copied with its graph. If you need only the weights, write ``copy.deepcopy(model.state_dict())``. If you only look
+   at the attribute, store it detached. If a loss uses it, set it to ``None`` once the loss is computed.
 
    .. code-block:: diff
 
@@ -119,7 +119,7 @@ for _recorded in (True, False):  # the keys of a prompt
 #   ``nn.utils.weight_norm`` or by pruning. Or ``__init__`` runs a batch through the model: put ``torch.no_grad()`` around that.
 # - **In forward, under nn.DataParallel:** the weights of a replica are computed. Copy ``model.module`` outside of ``forward``.
 # - **In forward, of the batch,** as ``copy.deepcopy(data)``: take ``copy.copy(data)``, and clone what you change in place.
-# - **Of a KV cache:** put ``torch.no_grad()`` around the forward pass that fills it.
+# - **Of a KV cache,** to generate: put ``torch.no_grad()`` around the forward pass that fills it.
 #
 # Why
 # ---
@@ -137,37 +137,34 @@ assert not features.is_leaf and weight.is_leaf and bias.is_leaf
 # %%
 # How to find the tensor
 # ----------------------
-# This looks into modules, hooks, lists and dictionaries:
+# Copy the model before the line that raises, and print the way to the tensor:
 
+import traceback
 
-import types
-
-
-def computed(value, name, seen=None):
-    seen = set() if seen is None else seen
-    parts = {}
-    if id(value) in seen:
-        return
-    seen.add(id(value))
-    if isinstance(value, torch.Tensor):
-        if not value.is_leaf:
-            yield name
-    elif isinstance(value, dict):
-        parts = {f"{name}[{key!r}]": item for key, item in value.items()}
-    elif isinstance(value, (list, tuple)):
-        parts = {f"{name}[{i}]": item for i, item in enumerate(value)}
-    elif isinstance(value, types.MethodType):
-        parts = {f"{name}.__self__": value.__self__}
-    elif hasattr(value, "__dict__") and not isinstance(value, (type, types.ModuleType)):
-        parts = {f"{name}.{key}": item for key, item in vars(value).items()}
-    for part, item in parts.items():
-        yield from computed(item, part, seen)
-
-
-print(list(computed(model, "model")))
-
+try:
+    copy.deepcopy(model)
+except RuntimeError as error:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    inside = [f.f_locals for f in frames if f.f_code.co_filename == copy.__file__]
+    print([found["key"] for found in inside if "key" in found])
 
 # sphinx_gallery_start_ignore
+import collections
+import functools
+
+
+def _way(value):
+    try:
+        copy.deepcopy(value)
+    except RuntimeError as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        inside = [f.f_locals for f in frames if f.f_code.co_filename == copy.__file__]
+        return [found["key"] for found in inside if "key" in found]
+
+
+assert _way(model) == ["features"] and _way(Net()) is None
+
+
 class _Keeper(nn.Module):
     def __init__(self, keep):
         super().__init__()
@@ -183,6 +180,10 @@ class _Keeper(nn.Module):
             self.seen.append(y)
         elif self.keep == "dict":
             self.cache["a"] = (y,)
+        elif self.keep == "deque":
+            self.queue = collections.deque([y])
+        elif self.keep == "set":
+            self.kinds = {y}
         elif self.keep == "buffer":
             self.state = y.mean(0)
         return y
@@ -197,23 +198,27 @@ _hooked = nn.Linear(3, 2)
 _hook = _Hook()
 _hooked.register_forward_hook(_hook)
 _hooked(x)
-assert not _copies(_hooked) and next(computed(_hooked, "m")).endswith("].output")
+assert not _copies(_hooked) and _way(_hooked)[-1] == "output"
 _hook.output = None
-assert _copies(_hooked) and not list(computed(_hooked, "m"))
+assert _copies(_hooked)
+_partial, _kept = nn.Linear(3, 2), []
+_partial.register_forward_hook(functools.partial(lambda k, *a: k.append(a[2]), _kept))
+_partial(x)
+assert _way(_partial)[0] == "_forward_hooks"
 _names = {
-    "attribute": "last",
-    "list": "seen[0]",
-    "dict": "cache['a'][0]",
-    "buffer": "_buffers['state']",
+    "attribute": ["last"],
+    "list": ["seen"],
+    "dict": ["cache", "a"],
+    "deque": ["queue"],
+    "set": ["kinds"],
+    "buffer": ["_buffers", "state"],
 }
-assert list(computed(model, "model")) == ["model.features"]
 for _keep, _name in _names.items():
     _model = nn.Sequential(_Keeper(_keep))
-    assert _copies(_model) and not list(computed(_model, "_model"))
+    assert _copies(_model)
     _model(x)
-    (_path,) = computed(_model, "_model")
-    assert not _copies(_model) and _path == f"_model._modules['0'].{_name}"
-    assert eval(_path).grad_fn is not None
+    assert not _copies(_model) and _way(_model) == ["_modules", "0", *_name]
+    _model.load_state_dict(copy.deepcopy(_model.state_dict()))
 
 
 class _Method(nn.Module):
@@ -235,15 +240,36 @@ class _Agent:
 
 _method = _Method()
 _method.layer(x)
-assert not _copies(_method) and len([*computed(_method.layer, "m")]) == 1
-assert not _copies(_agent := _Agent()) and [*computed(_agent, "agent")] == [
-    "agent.past[0].logits"
-]
+assert not _copies(_method) and _way(_method.layer)[-1] == "kept"
+assert _way(_Agent()) == ["past", "logits"]
 # sphinx_gallery_end_ignore
 
 # %%
 # The fix
 # -------
+# **You want the weights,** of the best epoch or for a target network. A ``state_dict`` has no such attributes:
+
+best = copy.deepcopy(model.state_dict())
+target = Net()
+target.load_state_dict(best)
+print("copied:", torch.equal(target(x), model(x)))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(target(x), model(x)) and not _copies(model)
+_rate = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}
+_trained, _twins = Net(), []
+_optimizer = torch.optim.SGD(_trained.parameters(), **_rate)
+for _ in range(3):
+    _twins.append((_trained(x).detach().clone(), copy.deepcopy(_trained.state_dict())))
+    _optimizer.zero_grad()
+    _trained(x).square().mean().backward()
+    _optimizer.step()
+for _wanted, _state in _twins:  # training does not change what was copied
+    target.load_state_dict(_state)
+    assert torch.equal(target(x), _wanted) and not torch.equal(_trained(x), _wanted)
+# sphinx_gallery_end_ignore
+
+# %%
 # **The attribute is only there to be looked at:** store it detached.
 
 
@@ -268,9 +294,18 @@ assert torch.equal(best(x), watched(x)) and watched.layer.weight.grad.any()
 assert (
     watched.features.grad_fn is None and best.layer.weight is not watched.layer.weight
 )
+_leaf = nn.Parameter(torch.ones(2))
+_leaf.register_hook(lambda gradient: 10 * gradient)
+_leaf.sum().backward()
+_twin = copy.deepcopy(_leaf)
+assert _leaf.grad.tolist() == [10, 10] and _twin.grad is None
+_twin.sum().backward()
+assert _twin.grad.tolist() == [1, 1] and best.layer.weight.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
+# The copied parameters have no ``.grad`` and no hooks.
+#
 # **A loss uses the attribute, or the class is not yours:** once the loss is computed, set the attribute to ``None``. Empty a
 # list with ``clear()``. A state from which the next ``forward`` continues needs ``detach()`` instead.
 
@@ -419,28 +454,6 @@ assert _copies(_layer)
 # sphinx_gallery_end_ignore
 
 # %%
-# What the copy of a leaf has
-# ---------------------------
-# A plain tensor takes its ``.grad`` along. A parameter does not, so ``copy.deepcopy(model)`` has no gradients:
-
-for leaf in (torch.ones(2, requires_grad=True), nn.Parameter(torch.ones(2))):
-    leaf.register_hook(lambda gradient: 10 * gradient)
-    leaf.sum().backward()
-    twin = copy.deepcopy(leaf)
-    print(f"{type(leaf).__name__:<9} {leaf.grad}, copy: {twin.grad}")
-
-    # sphinx_gallery_start_ignore
-    assert leaf.grad.tolist() == [10, 10]
-    assert (twin.grad is None) == isinstance(leaf, nn.Parameter)
-    assert twin.grad is None or torch.equal(twin.grad, leaf.grad)
-    twin.grad = None
-    twin.sum().backward()
-    assert twin.grad.tolist() == [1, 1]
-# sphinx_gallery_end_ignore
-
-# %%
-# Neither copy has the hook.
-#
 # Messages that are close to this one
 # -----------------------------------
 # A computed tensor cannot be sent to another process:

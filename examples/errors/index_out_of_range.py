@@ -63,11 +63,23 @@ assert says(lambda: embedding(torch.tensor([-1]))) == f"IndexError: {message}"
 # sphinx_gallery_end_ignore
 
 # %%
-# Print the numbers:
+# Print what each embedding gets. The last line before the error names the table: 512 rows are often positions, 1 or 2 are
+# token types, more are words.
 
 import matplotlib.pyplot as plt
 
-print(f"words from {words.min()} to {words.max()}, rows {embedding.num_embeddings}")
+
+def look(module, inputs):
+    if isinstance(module, nn.Embedding) and inputs[0].numel():
+        print(f"{module} gets {inputs[0].min()} to {inputs[0].max()}")
+
+
+handle = nn.modules.module.register_module_forward_pre_hook(look)
+try:
+    embedding(words)
+except IndexError as error:
+    print("IndexError:", error)
+handle.remove()
 
 # figure: The words 1, 4 and 10 as dots beside a shaded band of the rows 0 to 9. The third dot, 10, lies outside of it.
 fig, ax = plt.subplots(figsize=(7, 1.6), layout="constrained")
@@ -78,6 +90,29 @@ ax.set_title("Blue: rows of the embedding. Dots: words.")
 
 # sphinx_gallery_start_ignore
 assert words.max() == embedding.num_embeddings == 10
+import contextlib
+import io
+
+
+class _Text(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 4), nn.Embedding(8, 4)
+
+    def forward(self, text):
+        return self.words(text) + self.places(torch.arange(text.shape[1]))
+
+
+_handle = nn.modules.module.register_module_forward_pre_hook(look)
+with contextlib.redirect_stdout(io.StringIO()) as _seen:
+    assert says(lambda: _Text()(torch.arange(9)[None])) == f"IndexError: {message}"
+    for _shape in ((0, 3), (3, 0), ()):
+        _Text().words(torch.zeros(_shape).long())
+_handle.remove()
+assert _seen.getvalue().split("\n")[:2] == [
+    "Embedding(30, 4) gets 0 to 8",
+    "Embedding(8, 4) gets 0 to 8",
+]
 # sphinx_gallery_end_ignore
 
 # %%
@@ -109,10 +144,12 @@ assert words.max() == embedding.num_embeddings == 10
 # The fix
 # -------
 # - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all.
+# - **A trained table**: load the vocabulary of the training. New words share the index of unknown words.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
-#   before you create the optimizer. If the tokenizer is of a different model, load the right one.
-# - **A sequence longer than the table of positions**: cut it, for RoBERTa to 512. To generate text, keep the end:
-#   ``words[:, -positions:]``.
+#   before you create the optimizer. For LoRA, name embedding and head in ``modules_to_save``, or the new rows stay random. A
+#   tokenizer must be that of the model.
+# - **A sequence longer than the table of positions**: ``tokenizer(text, truncation=True, max_length=512)``. To generate text,
+#   keep the end: ``words[:, -positions:]``.
 # - **A token type**: RoBERTa has one. Do not pass ``token_type_ids``.
 # - **−100 among the words**: write ``labels = words.clone()``, not ``labels = words``, before you mask labels. For
 #   ``gather``, take ``labels.clamp(min=0)``, and ``masked_fill(labels == -100, 0)`` of the result. DPO wants its sum for each
@@ -158,7 +195,7 @@ assert not _shifted(_padded + 1)[0, 2].any() and _shifted(_padded + 1)[0, 1].any
 # %%
 # Target 3 is out of bounds
 # -------------------------
-# The labels of three classes are 0, 1 and 2:
+# The labels of three classes are 0, 1 and 2. Print ``labels.unique()``, and ``logits.shape``, whose dimension 1 is the classes:
 
 import torch
 import torch.nn.functional as F
@@ -207,10 +244,9 @@ assert torch.isclose(F.cross_entropy(torch.eye(3), _signs + 1), _right)
 
 # %%
 # - **Labels from 1**: subtract 1.
-# - **Only classes 3 and 5**: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them from 0. Sort the list. Set −100
-#   afterwards.
-# - **Fewer outputs than classes**: give the last layer one for each, so two for two classes. In torchvision's
-#   detectors, the background is a class, too.
+# - **Only classes 3 and 5**, or such gray values of a mask: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them
+#   from 0. List what all your data has, sorted: a 4 would get the number of 5. Set −100 afterwards.
+# - **Fewer outputs than classes**: give the last layer one for each. In torchvision's detectors, the background is a class.
 # - **Masks with 255**: ``ignore_index=255`` if it marks a border. For a mask in black and white, ``(mask > 127).long()``.
 #   Resize masks with *nearest*.
 # - **−1 for no label**: ``ignore_index=-1``. The default is −100. If −1 is a class, as in −1, 0, 1: ``labels + 1``.
@@ -236,17 +272,18 @@ for _numbers, _classes in (([3, 5], [0, 1, 1]), ([5, 3], [0, 2, 2])):
     _found = torch.searchsorted(torch.tensor(_numbers), torch.tensor([3, 5, 5]))
     assert _found.tolist() == _classes
 assert torch.searchsorted(torch.tensor([3, 5]), -100) == 0
+assert torch.searchsorted(torch.tensor([3, 5]), torch.tensor([4, 5])).tolist() == [1, 1]
+_gray = torch.tensor([[0, 192], [64, 0]], dtype=torch.uint8)
+_gray = torch.searchsorted(torch.tensor([0, 64, 192]), _gray)
+assert _gray.tolist() == [[0, 2], [1, 0]] and _gray.dtype == torch.int64
 assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tensor([4])))
 # sphinx_gallery_end_ignore
 
 # %%
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line, so the traceback can show the wrong one. Above it is an
-# assertion, such as ``t >= 0 && t < n_classes``.
-#
-# Restart the program with model, batch and labels on the CPU. It stops at the right line. If you
-# need the GPU, set ``CUDA_LAUNCH_BLOCKING=1`` before the program starts.
+# A GPU works while Python is already at a later line, so the traceback can show the wrong one. Restart the program with model,
+# batch and labels on the CPU, or set ``CUDA_LAUNCH_BLOCKING=1`` before it starts.
 #
 # Dimension out of range (expected to be in range of [-1, 0], but got 1)
 # ----------------------------------------------------------------------
@@ -290,9 +327,9 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # - **squeeze()**: name the dimensions, ``features.squeeze((2, 3))``.
 # - **One sample without a batch**: ``model(sample[None])``.
 # - **torch.cat of vectors**, as columns: ``torch.stack([a, b], dim=1)``.
-# - **labels.argmax(dim=1)** is for one-hot labels. Integers already are the classes.
+# - **labels.argmax(dim=1)** is for one-hot labels.
 #
-# Do not write ``dim=0`` instead: it compares the samples of a batch.
+# Do not write ``dim=0``: it compares the samples of a batch.
 #
 # Other messages of an index
 # --------------------------
@@ -315,7 +352,7 @@ assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
 # sphinx_gallery_end_ignore
 
 # %%
-# - **too many indices**: look for ``squeeze()``, or for a missing batch dimension.
+# - **too many indices**: look for ``squeeze()``, or a missing batch.
 # - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller: ``range(len(images))``.
 #   *with size 0*: the tensor is empty.
 # - **0-dim tensor**: in a log, write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.

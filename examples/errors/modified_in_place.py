@@ -204,9 +204,53 @@ assert not torch.equal(torch.stack(_rows), _columns)
 # sphinx_gallery_end_ignore
 
 # %%
-# You do not see the write? :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that *saved*
-# the tensor. From there on, print ``gate._version`` after each call that gets the tensor.
-#
+# **You do not see the write?** Print each write of a training step. Yours comes after the line that saved the tensor, which
+# :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints:
+
+import os
+import traceback
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+inside = os.path.join(torch.__path__[0], "")  # the files of PyTorch
+
+
+class Writes(TorchDispatchMode):
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        if operation._schema.is_mutable:
+            lines = traceback.extract_stack()[:-1]
+            lines = [each for each in lines if not each.filename.startswith(inside)]
+            print(operation, "in:", lines[-1].line)
+        return operation(*args, **(kwargs or {}))
+
+
+with Writes():
+    gate = torch.sigmoid(layer(x))
+    gate.clamp_(max=0.9)
+
+# sphinx_gallery_start_ignore
+import contextlib
+import io
+
+_norm, _step = nn.BatchNorm1d(4), torch.optim.SGD(layer.parameters(), lr=0.0)
+_before = layer.weight.grad.clone()
+with contextlib.redirect_stdout(io.StringIO()) as _seen, Writes():
+    gate = torch.sigmoid(_norm(layer(x)))
+    gate[0] = 0
+    nn.ReLU(inplace=True)(gate)
+    _step.step()
+_seen = [line.split(" in: ")[1] for line in _seen.getvalue().splitlines()]
+assert [line for i, line in enumerate(_seen) if line not in _seen[:i]] == [
+    "gate = torch.sigmoid(_norm(layer(x)))",
+    "gate[0] = 0",
+    "nn.ReLU(inplace=True)(gate)",
+    "_step.step()",
+]
+assert torch.equal(layer.weight.grad, _before)
+assert inside.endswith("torch" + os.sep) and not "torchvision".startswith(inside[-6:])
+# sphinx_gallery_end_ignore
+
+# %%
 # **The write is outside of the model,** most often in ``optimizer.step()``. Two networks are trained in turn (`pytorch#39141
 # <https://github.com/pytorch/pytorch/issues/39141>`__), and ``generator_loss`` was computed with the critic's old weights:
 
@@ -248,8 +292,7 @@ assert message.startswith("one of the variables needed") and "[4, 4]" in message
 # sphinx_gallery_end_ignore
 
 # %%
-# Compute the second loss, with its forward pass, after the step. A step that comes after both backwards would train the
-# critic for the generator:
+# Compute the second loss, with its forward pass, after the step:
 
 optimizer.zero_grad()
 critic(fake.detach()).mean().backward()
@@ -265,6 +308,70 @@ critic(fake.detach()).mean().backward()
 _alone = critic.weight.grad.clone()
 (-critic(fake).mean()).backward()  # without a step in between
 assert _alone.any() and not critic.weight.grad.any()  # the two cancel out
+
+
+def _trained(way):
+    """A generator and a critic, after three rounds with momentum and weight decay."""
+    torch.manual_seed(1)
+    networks = (
+        nn.Linear(2, 3),
+        nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)),
+    )
+    maker, judge = networks
+    settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}
+    steps = [torch.optim.SGD(each.parameters(), **settings) for each in networks]
+    for _ in range(3):
+        made = maker(torch.rand(5, 2))
+        judge_loss = (
+            judge(made.detach()).sigmoid().mean() - judge(torch.rand(5, 3)).mean()
+        )
+        losses = -judge(made).sigmoid().mean(), judge_loss
+        for step in steps:
+            step.zero_grad()
+        for loss, network in zip(losses, networks, strict=True):
+            weights = list(network.parameters())
+            if way == "inputs":
+                loss.backward(inputs=weights)
+            elif way == "all":
+                loss.backward()
+            else:
+                slopes = torch.autograd.grad(loss, weights, retain_graph=True)
+                for weight, slope in zip(weights, slopes, strict=True):
+                    weight.grad = slope
+        for step in steps:
+            step.step()
+    return [*maker.parameters(), *judge.parameters()]
+
+
+with torch.random.fork_rng():
+    assert all(map(torch.equal, _trained("inputs"), _trained("grad")))
+    assert not all(map(torch.allclose, _trained("all"), _trained("grad")))
+
+
+def _synchronized(way):
+    """Real and fake through a batch norm whose buffers are overwritten between."""
+    torch.manual_seed(1)
+    judge = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    frozen, losses = judge[1].eval(), []
+    for sign in (1, -1):
+        if way != "none":
+            with torch.no_grad():
+                frozen.running_mean.copy_(frozen.running_mean.clone())
+        losses.append(sign * judge(torch.rand(5, 3)).square().mean())
+        if way == "each":
+            losses[-1].backward()
+    if way != "each":
+        sum(losses).backward()
+    return judge[0].weight.grad
+
+
+with torch.random.fork_rng():
+    assert torch.allclose(_synchronized("each"), _synchronized("none"))
+    try:
+        _synchronized("one")
+    except RuntimeError as error:
+        message = str(error)
+assert message.startswith("one of the variables needed for gradient")
 
 
 def _shared_body(again):
@@ -353,11 +460,16 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 # sphinx_gallery_end_ignore
 
 # %%
+# Or let both backwards come before both steps, each for its own network:
+# ``generator_loss.backward(inputs=list(generator.parameters()))``. Without ``inputs``, the critic would be trained for the
+# generator.
+#
 # - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
 #   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
 #   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``.
-# - **DistributedDataParallel** and two forward passes before ``backward()``: in older versions, the second one overwrites the
-#   buffers of a batch norm. Update PyTorch. Or use ``broadcast_buffers=False``, and evaluate and save the model of rank 0.
+# - **DistributedDataParallel** and two forward passes before ``backward()``: the second one overwrites the buffers of a batch
+#   norm. Call ``backward()`` after each of them, or use ``forward_sync_buffers=False`` (in older versions
+#   ``broadcast_buffers``), and evaluate and save the model of rank 0.
 # - **MAML**: :ref:`new weights <sphx_glr_gallery_modules_parameters_as_arguments.py>` instead of the inner ``optimizer.step()``
 # - **After you set** ``retain_graph=True``: take it out, and see :ref:`the message before it
 #   <sphx_glr_gallery_errors_backward_twice.py>`.

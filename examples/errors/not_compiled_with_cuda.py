@@ -101,8 +101,7 @@ with contextlib.ExitStack() as _stack:  # set_device() looks up a function of CU
 #      - Install the build for CUDA, or choose the device as below.
 #    * - ``Found no NVIDIA driver on your system``
 #      - for CUDA
-#      - Install the driver, start the container with ``--gpus all``, or choose a GPU runtime in Colab. Without a GPU, choose
-#        the device as below.
+#      - Install the driver, start the container with ``--gpus all``, or choose a GPU runtime in Colab.
 #    * - ``No CUDA GPUs are available``
 #      - for CUDA
 #      - Look at ``CUDA_VISIBLE_DEVICES``, which may hide the GPU.
@@ -158,23 +157,36 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"``. For an AMD GPU,
-# install the build for ROCm; its device is ``"cuda"``.
+# ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"`` if
+# ``torch.backends.mps.is_available()``; if not, update macOS. For an AMD GPU, install the build for ROCm; its device is
+# ``"cuda"``.
 #
 # The fix
 # -------
-# Choose the device once and use it everywhere. Replace ``.cuda()`` by ``.to(device)``, and ``torch.cuda.FloatTensor(data)`` by
-# ``torch.tensor(data, dtype=torch.float32, device=device)``. Call ``torch.cuda.set_device`` only if
-# ``torch.cuda.is_available()``. A library often has an option such as ``--device cpu``.
+# Choose the device once and use it everywhere. Replace ``.cuda()`` by ``.to(device)``. ``torch.cuda.FloatTensor`` of sizes,
+# ``(2, 3)``, is ``torch.empty(2, 3, device=device)``, and of data ``torch.tensor(data, dtype=torch.float32, device=device)``.
+# Call ``torch.cuda.set_device`` only if ``torch.cuda.is_available()``. A library often has an option such as ``--device cpu``.
+# If not, the last line of the traceback that is not in PyTorch has the ``"cuda"`` to replace.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
 print(model(torch.ones(1, 3, device=device)).device)
 
+# sphinx_gallery_start_ignore
+assert torch.FloatTensor(2, 3).shape == torch.empty(2, 3, device=device).shape == (2, 3)
+_data = [[1.0, 2.0], [3.0, 4.0]]
+_made = torch.tensor(_data, dtype=torch.float32, device=device)
+assert torch.equal(torch.FloatTensor(_data), _made) and _made.dtype == torch.float32
+# of one size, torch.tensor would be a number
+assert torch.FloatTensor(2).shape == (2,) and torch.tensor(2, device=device).shape == ()
+# sphinx_gallery_end_ignore
+
 # %%
-# **If you have the GPU**, remove the build for the CPU first: ``pip uninstall torch torchvision torchaudio``. Then run the
-# command that `pytorch.org <https://pytorch.org/get-started/locally/>`__ gives for your system. Where conda installed PyTorch,
-# make a new environment instead.
+# **If you have the GPU**, remove the build for the CPU: ``python -m pip uninstall torch torchvision torchaudio xformers``. Then
+# run the command of `pytorch.org <https://pytorch.org/get-started/locally/>`__. Take the ``python`` that ``sys.executable``
+# names in the program that fails. Where conda installed PyTorch, make a new environment instead.
+#
+# **If it worked before**, a package that you installed since, such as ``xformers``, replaced PyTorch. Append it to the command.
 #
 # Attempting to deserialize object on a CUDA device
 # -------------------------------------------------
@@ -262,7 +274,8 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 # sphinx_gallery_end_ignore
 
 # %%
-# The fix is the same for *on CUDA device 1 but torch.cuda.device_count() is 1*.
+# The fix is the same for *on CUDA device 1 but torch.cuda.device_count() is 1*. If other programs see the GPU, print
+# ``os.environ.get("CUDA_VISIBLE_DEVICES")``.
 #
 # no kernel image is available for execution on the device
 # --------------------------------------------------------
@@ -352,7 +365,7 @@ assert _builds and all(
 #
 # module 'torch' has no attribute
 # -------------------------------
-# The code was often written for a different version of PyTorch. Here a name that PyTorch 2.0 took away:
+# The code is often for a different version of PyTorch. This name was taken away in 2.0:
 
 import torch
 
@@ -383,5 +396,5 @@ print(torch.__version__)
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_two_devices.py`: the next message, if one tensor is forgotten.
-# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: the file loads, and its names do not fit.
+# - :ref:`sphx_glr_gallery_errors_two_devices.py`
+# - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`

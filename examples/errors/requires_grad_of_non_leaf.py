@@ -83,6 +83,8 @@ for _recorded in (True, False):
         ):
             _slow.mul_(0.9).add_(_fast, alpha=0.1)
     assert _target.weight.is_leaf != _recorded
+    _found = [n for n, p in _target.named_parameters() if not p.is_leaf]
+    assert _found == ["weight", "bias"] * _recorded
     assert _said(lambda m=_target: m.requires_grad_(False)) == message * _recorded
 # sphinx_gallery_end_ignore
 
@@ -102,8 +104,11 @@ for _recorded in (True, False):
 #    * - ``layer.weight.requires_grad = False``
 #      - The weight is computed: see below. In MAML, leave it out of the inner update: freezing stops the outer gradient, too.
 #        With FSDP, set the flag before wrapping, and pass ``use_orig_params=True``.
+#    * - the same, in ``forward``, with ``nn.DataParallel``
+#      - The weights there are copies. Set the flag on ``model.module``, outside of ``forward``.
 #    * - ``target.requires_grad_(False)``, on a model
-#      - Put ``torch.no_grad()`` around the moving average that writes its weights.
+#      - Print ``[n for n, p in target.named_parameters() if not p.is_leaf]``, and put ``torch.no_grad()`` around what writes
+#        these, often a moving average.
 #    * - ``embedding.weight[:3].requires_grad = False``
 #      - Freeze some rows: see :ref:`freezing <sphx_glr_gallery_modes_freezing.py>`.
 #    * - ``image.requires_grad = True`` in a loop of an attack
@@ -150,7 +155,7 @@ assert torch.allclose(
 
 # %%
 # **Freeze a layer.** Set the flag of its parameters before the forward pass. The gradient still goes through the layer to the
-# layers before it.
+# layers before it. In the middle of training, set their ``.grad`` to ``None``, too.
 
 body, head = nn.Linear(3, 4), nn.Linear(4, 1)
 head.requires_grad_(False)
@@ -159,6 +164,25 @@ print("body:", body.weight.grad is not None, " head:", head.weight.grad is not N
 
 # sphinx_gallery_start_ignore
 assert body.weight.grad is not None and head.weight.grad is None
+for _none in (True, False):  # frozen after two of four steps
+    with torch.random.fork_rng():
+        _body, _head, _past = nn.Linear(3, 4), nn.Linear(4, 1), []
+    _optimizer = torch.optim.SGD(
+        [*_body.parameters(), *_head.parameters()],
+        lr=0.1,
+        momentum=0.9,
+        weight_decay=0.1,
+    )
+    for _step in range(4):
+        if _step == 2:
+            _head.requires_grad_(False)
+            for _parameter in _head.parameters():
+                _parameter.grad = None if _none else _parameter.grad
+        _optimizer.zero_grad(set_to_none=False)
+        _head(_body(x)).mean().backward()
+        _optimizer.step()
+        _past.append(_head.weight.detach().clone())
+    assert torch.equal(_past[1], _past[3]) == _none
 from torch.nn.utils import parametrizations, prune
 
 for _computed in (
@@ -184,7 +208,7 @@ assert torch.equal(_slopes["frozen"][1], _slopes["left out"][1])
 
 # %%
 # **A weight is computed,** by ``weight_norm`` or pruning. Freeze what it is computed from: ``layer.requires_grad_(False)``,
-# which freezes the bias, too.
+# which freezes the bias, too. If it is fastai that sets the flag, update fastai.
 #
 # **Attack an image in a loop.** In the second round the image is a result of the first, so
 # assigning ``True`` raises:
@@ -302,7 +326,7 @@ assert raised[0].startswith("You are attempting to call Tensor.requires_grad_()"
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: leaves, results, and what may have the flag.
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`
 # - :ref:`sphx_glr_gallery_modes_freezing.py`: how to freeze a part of a model.
 # - In PyTorch's reference: `Tensor.requires_grad_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__.

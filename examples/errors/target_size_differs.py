@@ -16,8 +16,9 @@ Target size (torch.Size([2])) must be the same as input size (torch.Size([2, 1])
 
    .. code-block:: diff
 
-      - loss = criterion(logits, labels)
-      + loss = criterion(logits.squeeze(1), labels)
+      - logits = model(x)
+      + logits = model(x).squeeze(1)
+        loss = criterion(logits, labels)
 
    **Not this:** ``squeeze()`` without the 1. A last batch with one sample loses its batch dimension, and the loss raises again.
 """
@@ -50,7 +51,7 @@ assert message == (
 # sphinx_gallery_end_ignore
 
 # %%
-# *Target* means the labels, *input* what the model returned. ``BCELoss`` says:
+# *Target* means the labels, *input* the outputs. ``BCELoss`` says:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -70,7 +71,8 @@ assert raised == [
 # %%
 # Why
 # ---
-# ``MSELoss`` compares each output with each label, :ref:`with a warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`.
+# ``MSELoss`` compares each output with each label, :ref:`with a warning <sphx_glr_gallery_errors_sizes_do_not_match.py>`, and
+# an accuracy does so silently. So change the shape before both, and that of a weight for each sample.
 #
 # The fix
 # -------
@@ -83,15 +85,17 @@ assert raised == [
 #    * - target and input
 #      - cause and fix
 #    * - ``[2]``, ``[2, 1]``
-#      - One output for each sample or pixel: ``logits.squeeze(1)``, or ``labels.unsqueeze(1)``
+#      - One output for each sample or pixel: ``logits.squeeze(1)``. If the labels have the 1, ``labels.squeeze(1)``
 #    * - ``[9]``, ``[1, 9]``
 #      - The labels of one sample: ``labels.unsqueeze(0)``
 #    * - ``[2, 5]``, ``[2, 5, 1]``
 #      - One output for each step of a sequence: ``logits.squeeze(2)``
 #    * - ``[2]``, ``[2, 5, 1]``
-#      - One label for a sequence: the last step, ``logits[:, -1, 0]``
-#    * - ``[4]``, ``[4, 2]``
-#      - One class for each sample: ``CrossEntropyLoss`` with ``labels.long()``, below
+#      - One label for a sequence: its last step before the padding, ``logits[torch.arange(2), lengths - 1, 0]``
+#    * - ``[4]`` or ``[4, 1]``, ``[4, 2]``
+#      - One class for each sample: ``CrossEntropyLoss``, below, with ``labels.long()`` of shape ``[4]``
+#    * - ``[2, 1, 64, 64]``, ``[2, 5, 64, 64]``
+#      - One class for each pixel: ``CrossEntropyLoss`` with ``labels.squeeze(1).long()``
 #    * - ``[8, 5]``, ``[8, 6]``
 #      - The last layer needs an output for each class (``num_labels``).
 #    * - ``[8]``, ``[8, 1, 1, 1]``
@@ -100,7 +104,8 @@ assert raised == [
 #      - The same, and larger images: resize them. If it judges patches, or a last batch has ``[5]``:
 #        ``torch.ones_like(outputs)``, ``zeros_like`` for fakes
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
-#      - If the mask was read as a color image, open it with ``convert("L")``, and make its values 0 and 1.
+#      - A black and white mask that was read in color: open it with ``convert("L")``, and make its values 0 and 1. If colors
+#        are classes, number them.
 #    * - ``[1, 1, 64, 64]``, ``[1, 1, 16, 16]``
 #      - A quarter: ``nn.functional.interpolate(logits, size=labels.shape[2:], mode="bilinear")``
 #    * - ``[1, 1, 572, 572]``, ``[1, 1, 388, 388]``
@@ -108,12 +113,18 @@ assert raised == [
 #
 # Convert integer labels with ``labels.float()``.
 
-loss = criterion(logits.squeeze(1), labels)
-print(loss)
+logits = model(x).squeeze(1)
+loss = criterion(logits, labels)
+print(loss, ((logits > 0) == labels).float().mean())
 
 # sphinx_gallery_start_ignore
-assert loss == criterion(logits, labels.unsqueeze(1))
-assert (logits - labels).shape == (2, 2)
+assert ((logits > 0) == labels).shape == (2,)
+_column = model(x)
+assert loss == criterion(_column, labels.unsqueeze(1))
+assert (_column - labels).shape == ((_column > 0) == labels).shape == (2, 2)
+_weights = torch.rand(2, 1)
+_losses = nn.BCEWithLogitsLoss(reduction="none")(logits, labels)
+assert (_losses * _weights).shape == (2, 2)
 
 
 def _says(loss, *inputs):
@@ -128,7 +139,7 @@ _image, _mask = torch.zeros(2, 1, 4, 4), torch.zeros(2, 4, 4)
 assert "size (torch.Size([2, 4, 4]))" in _says(criterion, _image, _mask)
 assert _says(criterion, _image.squeeze(1), _mask) == ""
 assert "input size (torch.Size([]))" in _says(
-    criterion, logits[:1].squeeze(), labels[:1]
+    criterion, _column[:1].squeeze(), labels[:1]
 )
 _steps, _marks = torch.randn(2, 5, 1), torch.ones(2, 5)
 assert "size (torch.Size([2, 5, 1]))" in _says(criterion, _steps, _marks)
@@ -149,7 +160,20 @@ assert _says(criterion, _patches, torch.ones_like(_patches)) == ""
 assert _says(criterion, torch.randn(1, 9), torch.ones(9)[None]) == ""
 _whole = torch.arange(10.0).view(2, 5, 1)
 assert "size (torch.Size([2, 5, 1]))" in _says(criterion, _whole, torch.ones(2))
-assert _whole[:, -1, 0].tolist() == [4, 9]
+assert _whole[torch.arange(2), torch.tensor([5, 5]) - 1, 0].tolist() == [4, 9]
+assert _whole[torch.arange(2), torch.tensor([2, 4]) - 1, 0].tolist() == [1, 8]
+_scores = torch.randn(2, 5, 4, 4, requires_grad=True)
+_classes = torch.randint(5, (2, 1, 4, 4)).float()
+assert "size (torch.Size([2, 1, 4, 4]))" in _says(criterion, _scores, _classes)
+_loss = nn.CrossEntropyLoss()(_scores, _classes.squeeze(1).long())
+_each = -_scores.log_softmax(1).gather(1, _classes.long())
+assert torch.allclose(_loss, _each.mean())
+assert torch.allclose(
+    *(torch.autograd.grad(it, _scores)[0] for it in (_loss, _each.mean()))
+)
+_columns = torch.ones(4, 1)
+assert "size (torch.Size([4, 1]))" in _says(criterion, _two, _columns)
+assert _says(nn.CrossEntropyLoss(), _two, _columns.squeeze(1).long()) == ""
 _small = torch.full((1, 1, 16, 16), 0.5)
 _large = nn.functional.interpolate(_small, size=(64, 64), mode="bilinear")
 assert torch.allclose(_large, torch.full((1, 1, 64, 64), 0.5))
@@ -164,7 +188,7 @@ _last = torch.randn(5)
 assert "size (torch.Size([8]))" in _says(criterion, _last, torch.ones(8))
 for _like in (torch.ones_like, torch.zeros_like):
     assert _says(criterion, _last, _like(_last)) == ""
-assert "can't be cast" in _says(criterion, logits.squeeze(1), labels.long())
+assert "can't be cast" in _says(criterion, logits, labels.long())
 # sphinx_gallery_end_ignore
 
 # %%
@@ -309,7 +333,7 @@ assert _one_hot.argmax(1).tolist() == [2, 0]
 # %%
 # - **Scores of the next token:** ``scores[:, :-1]`` goes with ``labels[:, 1:]``. Shift both before you flatten them.
 # - **A causal language model** needs ``input_ids.clone()`` as labels, with -100 at the prompt and the padding.
-# - **(8) to match (1024):** labels of tokens, and a model of texts. Take ``AutoModelForMaskedLM``, for example.
+# - **(8) to match (1024):** labels of tokens, and a model of texts. Take ``AutoModelForTokenClassification``.
 # - **One-hot labels** that were flattened: take ``labels.argmax(1)`` instead.
 # - *Expected target size [2, 4], got [2, 5]*, and there are 4 classes: ``scores.transpose(1, 2)``.
 #
@@ -329,4 +353,4 @@ assert criterion(sure, right) < 1e-12
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`: which labels go with which loss.
+# - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`

@@ -13,7 +13,7 @@ Weights only load failed. This file can still be loaded, to do so you have two o
 .. in-short::
 
    The file holds more than tensors, numbers, strings, lists and dictionaries. Since version 2.6 ``torch.load`` refuses that. If
-   you trust the file, allow its types by name.
+   your own program wrote it, call ``torch.load(path, weights_only=False)``. If you trust it, allow its types by name.
 
    .. code-block:: diff
 
@@ -76,8 +76,8 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #    * - ``numpy._core.multiarray.scalar``, ``numpy.core.multiarray.scalar``
 #      - a metric, as ``np.mean`` returns it
 #    * - ``numpy._core.multiarray._reconstruct``
-#      - a NumPy array
-#    * - ``argparse.Namespace``, ``utils.HParams``
+#      - a NumPy array, or its random state, as in the ``rng_state`` files of trainers
+#    * - ``argparse.Namespace``, ``utils.HParams``, ``omegaconf.listconfig.ListConfig``
 #      - the settings of the training
 #    * - ``__main__.Net``, ``ultralytics.nn.tasks.DetectionModel``
 #      - a whole model
@@ -88,8 +88,9 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #    * - *Can only SETITEM*, *Can only append*
 #      - a ``defaultdict`` or ``deque`` with values: ``weights_only=False``, if you trust the file
 #
-# If a library loads the file, upgrade the library. Or, if you trust the file, call ``add_safe_globals``, as below, before it
-# does.
+# **A library loads the file:** upgrade the library. A new Lightning takes ``weights_only=False``. If you trust all files that
+# the program loads, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``. It works unless the library passes
+# ``weights_only`` itself. Or call ``add_safe_globals``, as below, before it loads.
 #
 # Why
 # ---
@@ -192,8 +193,8 @@ assert _refused == [True]
 # %%
 # ``torch.serialization.add_safe_globals([...])`` does the same for the rest of the program. Two traps:
 #
-# - The list does not show the class of a dtype. Without ``np.dtypes.Float64DType`` the message is below. A float32 number
-#   needs ``Float32DType``, and NumPy's random state ``UInt32DType``.
+# - The list does not show the class of a dtype. The message below names it. NumPy's random state needs
+#   ``UInt32DType``.
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -211,8 +212,20 @@ except pickle.UnpicklingError as error:
 assert (
     len(raised) == 1 and "Can only build Tensor, Parameter, OrderedDict or" in raised[0]
 )
+assert "but got <class 'numpy.dtypes.Float64DType'>" in raised[0]
 with safe_globals([scalar, np.dtype, np.dtypes.Float32DType]):
     assert loads(np.float32(0.5)) and not loads(np.float64(0.5))
+from unittest import mock
+
+_forced = {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
+_refused = []
+with warnings.catch_warnings(action="ignore"), mock.patch.dict("os.environ", _forced):
+    assert torch.load(path)["loss"] == 0.375
+    try:
+        torch.load(path, weights_only=True)
+    except pickle.UnpicklingError as error:
+        _refused.append("GLOBAL numpy._core.multiarray.scalar was not" in str(error))
+assert _refused == [True]
 # sphinx_gallery_end_ignore
 
 # %%
