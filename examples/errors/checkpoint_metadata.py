@@ -86,8 +86,8 @@ def _said(run):
 # %%
 # - ``tensor at position 0``: the first tensor that the block saved for backward, here the input of ``layer``.
 # - ``saved`` and ``recomputed metadata``: shape, type and device in the first and in the second run. The shape is often enough:
-#   6 rows in place of 3 is a cache that grew. ``[0]`` is a frozen weight that DeepSpeed ZeRO-3 has freed: update DeepSpeed, or
-#   use ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
+#   6 rows in place of 3 is a cache that grew. With DeepSpeed ZeRO-3, ``[0]`` is often a frozen weight that it has freed: update
+#   DeepSpeed, or use ZeRO-2. If only the dtype differs, see :ref:`below <checkpoint-dtype>`.
 # - ``checkpoint(..., debug=True)``, or ``set_checkpoint_debug_enabled(True)`` around a library's forward pass, lists the
 #   operations of both runs, with stack traces. Without them:
 
@@ -220,7 +220,7 @@ assert torch.allclose(
 # but not the generators of Python and NumPy, and not your own ``torch.Generator``.
 #
 # **A lambda in a loop:** ``checkpoint(lambda x: layer(x), x)`` runs the last layer in backward, often without a message. Write
-# ``checkpoint(layer, x)``.
+# ``checkpoint(layer, x, use_reentrant=False)``.
 #
 # **A choice of experts** can flip on a GPU. Make it outside, and pass it to the block.
 #

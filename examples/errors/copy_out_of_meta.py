@@ -103,8 +103,9 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # sphinx_gallery_end_ignore
 
 # %%
-# Print it before your line in the traceback. *All names*: nothing was loaded. *Some weights*: the file lacks them. *Buffers*:
-# see below. *None*: ``saved`` has no numbers. Save it again, from a whole model.
+# Print it before your line in the traceback. *Weights*: nothing was loaded, the file lacks them, or ``device_map`` keeps them
+# elsewhere. *Buffers*: see below. *None*: a plain attribute, such as ``self.freqs``, is computed on ``meta``: compute it again
+# after loading. Or ``saved`` itself has no numbers: save it again, from a whole model.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -115,8 +116,10 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #    * - ``model.to(device)`` after your ``load_state_dict``
 #      - ``assign=True`` is missing. Or the file has other names, and ``strict=False`` lets that pass.
 #    * - ``.to(device)``, a trainer or a merge after ``from_pretrained(..., device_map="auto")``
-#      - Some layers are kept elsewhere. Do not move the model. To train it, leave ``device_map`` out, or name the GPU of the
-#        process, as in ``{"": 0}``. To merge or save it, write ``"cpu"``.
+#      - Some layers did not fit and are kept elsewhere. Do not move the model. To train it, leave ``device_map`` out, or name
+#        the GPU of the process, as in ``{"": 0}``. To merge or save it, write ``"cpu"``.
+#    * - ``images.to(self.device)`` of the model, in ``generate()`` or ``chat()``
+#      - The same: load the whole model on one GPU, with ``{"": 0}``, if need be in 4 bits.
 #    * - ``enable_sequential_cpu_offload()`` of diffusers
 #      - Leave out ``.to("cuda")``. Update diffusers, or use ``enable_model_cpu_offload()``.
 #    * - ``tolist()``, ``item()`` or ``.to()`` in ``__init__``
@@ -175,6 +178,19 @@ for _device, _reads in (({}, False), ({"device": "cpu"}, True)):
     assert (_says(_rates.tolist) == "") == _reads
 
 
+class _Plain(Net):
+    def __init__(self):
+        super().__init__()
+        self.freqs = 1 / 10 ** torch.arange(4)
+
+
+with torch.device("meta"):
+    _plain = _Plain()
+_plain.load_state_dict(saved, assign=True)
+_plain.to(device)
+assert on_meta(_plain) == [] and _says(lambda: _plain.freqs.to(device)) == _short
+
+
 class _Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -222,7 +238,7 @@ assert raised == [message] and on_meta(model) == ["frequencies"]
 # sphinx_gallery_end_ignore
 
 # %%
-# Compute it again before you move the model. In Transformers, ``from_pretrained`` does so.
+# Compute it again before you move the model:
 
 model.frequencies = 1 / 10 ** torch.arange(4)
 model.to(device)

@@ -94,7 +94,7 @@ assert raised == len(_writes) * [message]
 #    * - ``total += loss`` or ``outputs[t] = model(x)``, into a tensor made with ``requires_grad=True``
 #      - Delete ``requires_grad=True``. In ``no_grad``, the model would get no gradient.
 #    * - ``inputs_embeds[mask] = image_embeds`` of a library, with LoRA
-#      - Write ``inputs_embeds = inputs_embeds.clone()`` before it.
+#      - Write ``inputs_embeds = inputs_embeds.clone()`` below the line that computes it, before a loop takes parts of it.
 #
 # Why
 # ---
@@ -178,6 +178,15 @@ for _tensors in (
 assert [message in text for text in _seen] == 3 * [True]
 _slope = _collected(torch.zeros(()), torch.zeros(3), _hidden.clone())
 assert _slope.tolist() == [[4, 4]]  # a total, an output, and two columns
+for _whole in (True, False):  # a copy of a part alone is not what the model reads
+    _net.zero_grad()
+    _batch = _frozen(torch.tensor([[0, 1]]))
+    _batch = _batch.clone() if _whole else _batch
+    for _i in range(1):
+        _part = _batch[_i] if _whole else _batch[_i].clone()
+        _part[:1] = _net(torch.ones(1, 2))
+    _batch.sum().backward()
+    assert (_net.weight.grad is not None) == _whole
 with torch.no_grad():
     _made[1][1] = _net(torch.ones(2))
 _net.zero_grad()

@@ -72,9 +72,11 @@ assert loss.grad_fn is None and not loss.requires_grad
 #      - recording is usually off: compute that loss below ``with torch.enable_grad():``. In a Function, start from
 #        ``x.detach().requires_grad_()``.
 #    * - ``loss.backward()``, after batches that worked
-#      - The loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Begin with
+#      - Often the loss is still its first ``torch.tensor(0.0)``, as in a batch without boxes. Begin with
 #        ``loss = (0 * scores).sum()``, with all outputs of the model (``scores.nan_to_num()`` if they are masked by
-#        ``-inf``). The gradient is then zero, which DDP, a scaler and gradient accumulation need.
+#        ``-inf``). The gradient is then zero, which DDP, a scaler and gradient accumulation need. If a constant replaced a
+#        loss that was NaN, :ref:`find the NaN <sphx_glr_gallery_errors_nan_in_backward.py>`. After a validation, recording
+#        may still be off: see below.
 #    * - a warning of ``checkpoint.py`` before it
 #      - :ref:`a checkpoint <sphx_glr_gallery_errors_checkpoint_without_gradients.py>`
 #

@@ -165,7 +165,7 @@ _steps, _scaler = [0, 0], torch.amp.GradScaler("cpu", init_scale=2.0)
 _pair = [torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.8) for _ in range(2)]
 _schedules = [StepLR(one, step_size=1, gamma=0.5) for one in _pair]
 for _one, _its in zip(_pair, _schedules, strict=True):
-    _one.register_step_post_hook(lambda *_, schedule=_its: schedule.step())
+    _one.register_step_post_hook(lambda *_, s=_its: s.step())
 for _slopes in ((1.0, torch.inf), (1.0, 1.0)):  # the second one is skipped once
     for _one, _slope in zip(_pair, _slopes, strict=True):
         _one.zero_grad()
@@ -177,14 +177,14 @@ assert [one.param_groups[0]["lr"] for one in _pair] == [0.2, 0.4]
 
 # %%
 # If several optimizers share the scaler, let each update call its schedule, unless the optimizer is ``fused``:
-# ``optimizer.register_step_post_hook(lambda *_: scheduler.step())``.
+# ``optimizer.register_step_post_hook(lambda *_, s=scheduler: s.step())``.
 #
 # **Gradients are accumulated:** put ``scheduler.step()`` below ``optimizer.step()``, inside of the same ``if``. If it ran for
 # each small batch before, count ``total_steps``, ``T_max`` or ``step_size`` in updates now. An optimizer that starts later, as
 # of a discriminator, needs its scheduler in its own ``if``, too.
 #
 # **You resume** with ``for _ in range(epoch): scheduler.step()``. Instead, make the optimizer and the scheduler, then load the
-# ``state_dict()`` of both. The learning rate is in the optimizer's.
+# ``state_dict()`` of both. If the file has neither, keep the loop: its learning rates are right.
 #
 # **The optimizer has its own method**, as SAM's ``second_step()``. The learning rates are right. Without the warning:
 # ``StepLR(optimizer.base_optimizer, ...)``.
@@ -245,6 +245,7 @@ def _made_anew(old, scheduler):
 def _resumed_by_steps(optimizer, scheduler):
     for _ in range(3):
         scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.1  # as after three epochs
 
 
 def _resumed(optimizer, scheduler):

@@ -31,6 +31,7 @@ import torch
 # isort: split
 import warnings
 
+from torch import distributed as dist
 from torch import nn
 
 raised = []
@@ -279,10 +280,15 @@ assert _live.tolist() == [True, False, False]
 # sphinx_gallery_end_ignore
 
 # %%
-# **In a model**, ``print([n for n, t in model.state_dict().items() if 0 in t.stride()])`` names the tensor.
+# **In a model**, print the names of the expanded tensors:
 #
-# **A buffer**: register a copy: ``self.register_buffer("table", table.expand(2,
-# 4).clone())``.
+# .. code-block:: python
+#
+#    tensors = [*model.named_parameters(), *model.named_buffers()]
+#    print([name for name, tensor in tensors if 0 in tensor.stride()])
+#
+# **A buffer**: register ``table.expand(2, 4).clone()``. Does ``DistributedDataParallel`` raise, and no name is printed? A
+# positional encoding that ends in ``transpose(0, 1)`` raises there: use ``pe.unsqueeze(1)``.
 #
 # **A parameter** from ``expand`` or ``einops.repeat``: if each row should learn its own values, as attention heads do,
 # write ``nn.Parameter(w.expand(3, 4).clone())``. If all rows share it, keep one row, and expand that where it is used:
@@ -319,8 +325,32 @@ _holder.weight = nn.Parameter(torch.ones(4).expand(3, 4))
 assert message in _says(_holder.load_state_dict, {"weight": torch.ones(3, 4)})
 _holder.register_buffer("table", torch.eye(4).expand(2, 4, 4))
 _holder.layer = nn.Linear(1, 1)
-_named = [n for n, t in _holder.state_dict().items() if 0 in t.stride()]
-assert _named == ["weight", "table"]
+_holder.register_buffer("grid", torch.eye(4).expand(2, 4, 4), persistent=False)
+_named = [*_holder.named_parameters(), *_holder.named_buffers()]
+_named = [name for name, tensor in _named if 0 in tensor.stride()]
+assert _named == ["weight", "table", "grid"]
+
+
+class _Positions(nn.Module):
+    def __init__(self, make):
+        super().__init__()
+        self.register_buffer("pe", make(torch.zeros(50, 8)))
+        self.layer = nn.Linear(8, 2)
+
+    def forward(self, x):
+        return self.layer(x + self.pe[: len(x)])
+
+
+_x, _said = torch.ones(5, 1, 8), []
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+for _make in (
+    lambda pe: pe.unsqueeze(0).transpose(0, 1),
+    lambda pe: pe.unsqueeze(0).transpose(0, 1).clone(),
+    lambda pe: pe.unsqueeze(1),
+):
+    _said.append(_says(nn.parallel.DistributedDataParallel(_Positions(_make)), _x))
+dist.destroy_process_group()
+assert ["single memory location" in text for text in _said] == [True, True, False]
 # sphinx_gallery_end_ignore
 
 # %%
