@@ -135,9 +135,9 @@ _ = model.requires_grad_(True)
 # Clip the gradient of each sample
 # --------------------------------
 # :ref:`clip_grad_norm_ <sphx_glr_gallery_training_gradient_clipping.py>` clips the mean. To limit what a single sample can do,
-# clip each one before the mean, and then call ``optimizer.step()``. (DP-SGD also adds noise.) To accumulate several batches, add
-# to ``w.grad`` instead of assigning it. The output shows the longest
-# gradient, and how much of all lengths comes from the wrong labels:
+# clip each one before the mean, and then call ``optimizer.step()``. (DP-SGD also adds noise.) To accumulate several batches,
+# add to ``w.grad`` instead of assigning it. The output shows the longest gradient, and how much of all lengths comes from the
+# wrong labels:
 
 factors = (1.0 / norms).clamp(max=1.0)  # the norm of each sample becomes at most 1
 for name, g in grads.items():
