@@ -460,8 +460,8 @@ for _owner in (_both, *_optimizers):  # the same parameters: the same effect
 table.rename_axis(columns="zero_grad of")
 
 # %%
-# Where it is 3, nothing cleared the gradient, and ``clip_grad_norm_(model.parameters())`` counts it. So freeze the body while the
-# optimizer does not have it, or call both.
+# Where it is 3, nothing cleared the gradient, and ``clip_grad_norm_(model.parameters())`` counts it. So freeze the body while
+# the optimizer does not have it, or call both.
 
 # %%
 # What people get wrong
