@@ -175,7 +175,7 @@ teacher = copy.deepcopy(student).requires_grad_(False)
 optimizer = torch.optim.SGD(student.parameters(), lr=0.1)
 
 x, _ = samples(16)
-view, other_view = x + 0.1 * torch.randn(2, *x.shape)  # the same input, two noises
+view, other_view = x + 0.1 * torch.randn(2, *x.shape)  # two noises
 with torch.no_grad():
     target = teacher(other_view)
 optimizer.zero_grad()

@@ -239,7 +239,7 @@ tabulate_parts(Parts())
 #
 # ``requires_grad=True`` alone registers nothing: ``grad_tensor`` gets a gradient, but the optimizer does not get the tensor.
 #
-# The reason is in the assignment. ``self.name = value`` calls a method of ``nn.Module`` that looks at the value. A
+# ``self.name = value`` calls a method of ``nn.Module`` that looks at the value. A
 # ``Parameter``, an ``nn.Buffer`` or a ``Module`` goes into one of three dictionaries, which are printed below. Everything else
 # under a new name is an ordinary attribute, such as a list, or the tensor :ref:`nn.Parameter(...) * 0.01
 # <sphx_glr_gallery_graphs_leaves_and_roots.py>`. (``register_parameter("bias", None)`` reserves the name of a parameter.)
@@ -344,8 +344,8 @@ table.replace({True: "yes", False: "no"})
 
 # %%
 # By default, the numbers are written into the parameters that are there, so you can make the optimizer before or after. The old
-# ``.grad`` stays, and so does the optimizer's momentum: call ``zero_grad()``, and load the optimizer's state too. With
-# ``assign=True``, the module gets new parameters, and :ref:`the optimizer has to be made afterwards
+# ``.grad`` and the optimizer's momentum stay: call ``zero_grad()``, and load the optimizer's state too. With ``assign=True``,
+# the module gets new parameters, and :ref:`the optimizer has to be made afterwards
 # <sphx_glr_gallery_training_optimizers.py>`.
 #
 # **Out of memory after loading** (as in `nanoGPT#236 <https://github.com/karpathy/nanoGPT/pull/236>`__). The module and

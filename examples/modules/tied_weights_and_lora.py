@@ -81,7 +81,8 @@ for std in (1.0, 0.02):
     emb = nn.Embedding(1000, 256)
     nn.init.normal_(emb.weight, std=std)
     hidden = nn.functional.layer_norm(emb(torch.arange(1000)), [256])
-    first = nn.functional.cross_entropy(hidden @ emb.weight.T, torch.randperm(1000))
+    scores = hidden @ emb.weight.T
+    first = nn.functional.cross_entropy(scores, torch.randperm(1000))
     print(f"std {std}: first loss {first.item():.1f}")
 
 # sphinx_gallery_start_ignore
@@ -296,10 +297,10 @@ class LoRALinear(nn.Module):
     def __init__(self, layer, rank=4, alpha=8):
         super().__init__()
         self.layer = layer.requires_grad_(False)
-        device, columns = layer.weight.device, layer.in_features
-        a = torch.randn(rank, columns, device=device, dtype=torch.float32)
-        b = torch.zeros(layer.out_features, rank, device=device, dtype=torch.float32)
-        self.A, self.B = nn.Parameter(a / columns**0.5), nn.Parameter(b)
+        rows, columns = layer.out_features, layer.in_features
+        kind = {"device": layer.weight.device, "dtype": torch.float32}
+        self.A = nn.Parameter(torch.randn(rank, columns, **kind) / columns**0.5)
+        self.B = nn.Parameter(torch.zeros(rows, rank, **kind))
         self.scale = alpha / rank
 
     def forward(self, x):
@@ -403,9 +404,10 @@ for _reentrant in (True, False):
 class LowRank(nn.Module):
     def __init__(self, weight, rank=4, alpha=8):
         super().__init__()
-        a = weight.new_empty(rank, weight.shape[1], dtype=torch.float32).normal_()
-        self.A = nn.Parameter(a / weight.shape[1] ** 0.5)
-        self.B = nn.Parameter(a.new_zeros(weight.shape[0], rank))
+        rows, columns = weight.shape
+        kind = {"device": weight.device, "dtype": torch.float32}
+        self.A = nn.Parameter(torch.randn(rank, columns, **kind) / columns**0.5)
+        self.B = nn.Parameter(torch.zeros(rows, rank, **kind))
         self.scale = alpha / rank
 
     def forward(self, weight):
