@@ -18,12 +18,15 @@ Get the output of a layer: extract features with a forward hook
       def keep(module, args, output):
           features.append(output.detach())
 
+      model.eval()  # no dropout, and batch norm keeps its statistics
       with layer.register_forward_hook(keep):
-          model(x)
+          for x, _ in loader:
+              model(x)
+      all_features = torch.cat(features)
 
-   Without ``detach()``, each stored output keeps the graph that was recorded before it. If the model changes the output
-   in place later (an in-place ReLU, ``out += x``), store ``output.detach().clone()``. The hook runs in ``layer(x)``,
-   but ``layer.forward(x)`` skips it.
+   Without ``detach()``, each stored output keeps the graph that was recorded before it. Leave it out only if a loss uses the
+   features. If the model changes the output in place later (an in-place ReLU, ``out += x``), store
+   ``output.detach().clone()``. The hook runs in ``layer(x)``, but ``layer.forward(x)`` skips it.
 """
 
 # %%
@@ -102,8 +105,6 @@ def draw_input_and_features(points, features, head):
 draw_input_and_features(x, features[0], model.head)
 
 # sphinx_gallery_start_ignore
-import copy
-
 assert torch.equal(features[0], model.body(x).detach())
 assert ((model.head(features[0])[:, 0] > 0) == inner).float().mean() > 0.97
 for _ring in (x[inner], x[~inner]):  # both surround the origin: no line separates them
@@ -119,27 +120,26 @@ try:
 except KeyError:
     model(x)
 assert len(features) == 2
-_handle = model.body.register_forward_hook(keep)
-_copy = copy.deepcopy(model)
-_handle.remove()
-model(x)
-assert len(features) == 2
-_copy(x)
-assert len(features) == 3
+from torch.utils.checkpoint import checkpoint
+
+with model.body.register_forward_hook(keep):
+    checkpoint(model, x, use_reentrant=False).sum().backward()
+assert len(features) == 4 and torch.equal(features[2], features[3])
+model.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# In the features, one line separates nearly all points of the two rings.
+# In the features, one line separates nearly all points. **A forward hook gets what a module returns, each time the module is
+# called.** So with gradient checkpointing, which calls it again in backward, you get the output twice.
 #
 # ``register_forward_hook`` returns a handle. The hook stays until you call ``handle.remove()``, so a notebook cell that only
-# registers a hook adds one more each time you run it. ``copy.deepcopy(model)`` copies the hook too. ``with
-# model.body.register_forward_hook(keep):`` removes it at the end of the block. If your model has dropout or batch
-# normalization, call ``model.eval()`` first.
+# registers a hook adds one more each time you run it. ``with`` removes it at the end of the block. If your model has dropout or
+# batch normalization, call ``model.eval()`` first, and ``model.train()`` before you train on.
 
 # %%
 # Print the output of each layer
 # ------------------------------
-# ``named_modules()`` yields each module once, with its name, and ``report(name)`` makes a hook for that name:
+# ``named_modules()`` yields each module once, and ``report(name)`` makes a hook for it:
 
 
 def report(name):
@@ -173,17 +173,21 @@ _given = []
 with model.head.register_forward_hook(lambda *given: _given.append(given)):
     model.head(x)
 assert _given[0][0] is model.head and type(_given[0][1]) is tuple
+_given = []
+with model.head.register_forward_pre_hook(
+    lambda m, args, kwargs: _given.append((args, list(kwargs))), with_kwargs=True
+):
+    model.head(input=model.body(x))
+assert _given == [((), ["input"])]
 # sphinx_gallery_end_ignore
 
 # %%
-# A module is printed when its ``forward`` has returned: ``body`` after its layers, and the model, whose name is empty, at the
-# end. A hook gets the module, a tuple of the positional arguments, and the output.
+# A module is printed when its ``forward`` has returned, so the model, whose name is empty, comes last.
 
 # %%
 # Without a hook: a slice or torch.fx
 # -----------------------------------
-# A forward hook gets what a module returns. In the next network, the features are the result of a function, ``torch.tanh``,
-# so no module returns them:
+# In the next network, the features are the result of a function, ``torch.tanh``, so no module returns them:
 
 
 class Small(nn.Module):
@@ -196,6 +200,19 @@ class Small(nn.Module):
 
 
 small = Small()
+
+# %%
+# Which way should you take?
+#
+# - Your own model: return the features from ``forward``.
+# - An ``nn.Sequential``: a slice, ``model.body[:2](x)``. For other models, ``nn.Sequential(*list(small.children())[:-1])`` is
+#   often tried, but it leaves out ``torch.tanh``, without an error.
+# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. For ``small.second``, this
+#   is the features. Keyword arguments need ``with_kwargs=True``.
+# - The output of a module in someone else's model: a forward hook. The rest of the model runs, too.
+# - The result of a function in someone else's model: ``torch.fx``, below. For models of torchvision, `create_feature_extractor
+#   <https://docs.pytorch.org/vision/stable/feature_extraction.html>`__ uses it.
+
 traced = torch.fx.symbolic_trace(small)
 (tanh,) = (node for node in traced.graph.nodes if node.name == "tanh")
 traced.graph.output_node().args = (tanh,)  # return this instead
@@ -263,17 +280,6 @@ assert model.body[:2][0] is model.body[0]
 # features: ``second`` does not run. It cannot trace an ``if`` on the values or the shape of the input
 # (:ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`). Call ``eval()`` or ``train()`` before you trace: ``F.dropout(...,
 # training=self.training)`` keeps the mode in which it was traced.
-#
-# Which way should you take?
-#
-# - Your own model: return the features from ``forward``.
-# - An ``nn.Sequential``: a slice, ``model.body[:2](x)``. For other models, ``nn.Sequential(*list(small.children())[:-1])`` is
-#   often tried, but it leaves out ``torch.tanh``, without an error.
-# - The input of a module: ``register_forward_pre_hook``, whose function gets ``(module, args)``. For ``small.second``, this
-#   is the features.
-# - The output of a module in someone else's model: a forward hook. The rest of the model runs, too.
-# - The result of a function in someone else's model: ``torch.fx``. For models of torchvision, `create_feature_extractor
-#   <https://docs.pytorch.org/vision/stable/feature_extraction.html>`__ uses it.
 
 # %%
 # What people get wrong
@@ -365,11 +371,10 @@ assert model.body[0].weight.grad.abs().sum() > 0 and not features[0].requires_gr
 tabulate_bytes_kept()
 
 # %%
-# For each batch, this graph keeps 16 times as much as the output itself. With ``detach()`` only the outputs are kept, one
-# more for each batch, so clear the list when you have used it. A slice keeps the memory of the whole output, but a clone of
-# the slice is small.
+# The graph keeps 16 times as much as the output itself. With ``detach()`` only the outputs are kept. A slice keeps the memory
+# of the whole output, but a clone of the slice is small.
 #
-# Leave ``detach()`` out if a loss on the features should train the layers before.
+# If a loss on the features should train the layers before, leave ``detach()`` out, and clear the list after each step.
 #
 # **The output is changed in place later.** ``detach()`` shares memory with the output. This ReLU overwrites it (asked about a
 # VGG in `pytorch#20705 <https://github.com/pytorch/pytorch/issues/20705>`__):
@@ -466,8 +471,8 @@ assert _calls_of(model.body, lambda: model.forward(x)) == 1
 
 # %%
 # The same happens on an ``nn.ModuleList``, because nobody calls it, and on ``out_proj`` of ``nn.MultiheadAttention``, whose
-# weight is used without a call. With ``torch.compile``, register the hook before the first call. A later hook on an inner
-# layer may be skipped: :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
+# weight is used without a call. With ``torch.compile``, :ref:`register the hook before the first call
+# <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
 #
 # **A lambda in a loop.** It looks up ``name`` when it runs, which is after the loop. Then ``name`` is the last one:
 
@@ -496,29 +501,24 @@ model(x)
 for _handle in _handles:
     _handle.remove()
 assert list(_seen) == ["0", "1", "2", "3"]
-_said, _ATTRIBUTES = [], ("detach", "shape")
+_said = []
 _lstm = nn.LSTM(2, 3)
 try:
     with _lstm.register_forward_hook(keep):
         _lstm(x)
 except AttributeError as error:
     _said.append(str(error))
-try:
-    with _lstm.register_forward_hook(report("lstm")):
-        _lstm(x)
-except AttributeError as error:
-    _said.append(str(error))
-assert _said == [f"'tuple' object has no attribute '{_name}'" for _name in _ATTRIBUTES]
+assert _said == ["'tuple' object has no attribute 'detach'"]
 with _lstm.register_forward_hook(lambda m, a, output: _said.append(output[0].detach())):
     _lstm(x)
-assert _said[2].shape == (300, 3)
+assert _said[1].shape == (300, 3)
 # sphinx_gallery_end_ignore
 
 # %%
 # Make the hook in a function, as ``report`` does, or write ``name=name`` among the arguments of the lambda.
 #
-# **An output that is a tuple.** With ``keep`` on an ``nn.LSTM``: *'tuple' object has no attribute 'detach'*. (``report``
-# fails in the same way, at ``shape``.) Take the part that you want, ``output[0].detach()``.
+# **An output that is a tuple.** With ``keep`` on an ``nn.LSTM``, or on many Hugging Face layers: *'tuple' object has no
+# attribute 'detach'*. Take the part that you want, ``output[0].detach()``.
 
 # %%
 # Exercise

@@ -27,8 +27,8 @@ nn.Parameter, register_buffer and state_dict: what a module registers
 # %%
 # Most of the model does not learn
 # --------------------------------
-# A network has several layers of one kind, so you put them into a list. The same network twice, with a Python list and with an
-# ``nn.ModuleList``: how many numbers does an optimizer get?
+# A network has several layers of one kind, so you put them into a list. With a Python list, and with an ``nn.ModuleList``: how
+# many numbers does an optimizer get?
 
 import copy
 
@@ -239,7 +239,7 @@ tabulate_parts(Parts())
 #
 # ``requires_grad=True`` alone registers nothing: ``grad_tensor`` gets a gradient, but the optimizer does not get the tensor.
 #
-# The reason is in the assignment. ``self.name = value`` calls a method of ``nn.Module`` that looks at the value. A
+# ``self.name = value`` calls a method of ``nn.Module`` that looks at the value. A
 # ``Parameter``, an ``nn.Buffer`` or a ``Module`` goes into one of three dictionaries, which are printed below. Everything else
 # under a new name is an ordinary attribute, such as a list, or the tensor :ref:`nn.Parameter(...) * 0.01
 # <sphx_glr_gallery_graphs_leaves_and_roots.py>`. (``register_parameter("bias", None)`` reserves the name of a parameter.)
@@ -311,6 +311,14 @@ def _bytes(*holders):
     return sum(sizes.values())
 
 
+_net = nn.Linear(2, 2)
+_sgd = torch.optim.SGD(_net.parameters(), lr=0.1, momentum=0.9)
+_net(torch.ones(1, 2)).sum().backward()
+_sgd.step()
+_momentum = _sgd.state[_net.weight]["momentum_buffer"].clone()
+_net.load_state_dict(nn.Linear(2, 2).state_dict())
+assert torch.equal(_sgd.state[_net.weight]["momentum_buffer"], _momentum)
+assert _momentum.all()
 for _assign in (False, True):
     _net, _file = nn.Linear(8, 8), nn.Linear(8, 8).state_dict()
     _net.load_state_dict(_file, assign=_assign)
@@ -335,14 +343,14 @@ assert len(_raised) == 1 and "deserialize object on a CUDA device" in _raised[0]
 table.replace({True: "yes", False: "no"})
 
 # %%
-# By default, the numbers are written into the parameters that are there, so you can make the optimizer before or after. The
-# ``.grad`` of the old weights stays: call ``zero_grad()``. With ``assign=True``, the module gets new parameters, and
-# :ref:`the optimizer has to be made afterwards <sphx_glr_gallery_training_optimizers.py>`.
+# By default, the numbers are written into the parameters that are there, so you can make the optimizer before or after. The old
+# ``.grad`` and the optimizer's momentum stay: call ``zero_grad()``, and load the optimizer's state too. With ``assign=True``,
+# the module gets new parameters, and :ref:`the optimizer has to be made afterwards
+# <sphx_glr_gallery_training_optimizers.py>`.
 #
 # **Out of memory after loading** (as in `nanoGPT#236 <https://github.com/karpathy/nanoGPT/pull/236>`__). The module and
 # ``saved`` are two copies, until you delete ``saved`` and the checkpoint that holds it. Load it with ``torch.load(path,
-# map_location="cpu")``, because what was saved on a GPU is loaded to the GPU. With ``assign=True``, the module uses the tensors
-# of ``saved``, on their device.
+# map_location="cpu")``, because what was saved on a GPU is loaded to the GPU.
 
 # %%
 # The number of parameters of a model
@@ -381,9 +389,8 @@ assert sum(b.numel() for b in model.buffers()) == 17
 # %%
 # model.zero_grad or optimizer.zero_grad?
 # ---------------------------------------
-# If the optimizer has exactly the parameters of the model, both do the same. This optimizer has the head of the model, without
-# the body, and a temperature from outside. Each of three passes calls one of the two, and then backward, which adds 1 to each
-# gradient:
+# If the optimizer has exactly the parameters of the model, both do the same. This one has only the head of the model, and a
+# temperature from outside. Each of three passes calls one of the two, and then backward, which adds 1 to each gradient:
 
 
 def gradients_after_three_passes(clear):
@@ -453,8 +460,8 @@ for _owner in (_both, *_optimizers):  # the same parameters: the same effect
 table.rename_axis(columns="zero_grad of")
 
 # %%
-# Where it is 3, nothing cleared the gradient. ``clip_grad_norm_(model.parameters())`` counts it. If you add the body to the
-# optimizer later, the next step may use it. So freeze the body until then, or call both.
+# Where it is 3, nothing cleared the gradient, and ``clip_grad_norm_(model.parameters())`` counts it. So freeze the body while
+# the optimizer does not have it, or call both.
 
 # %%
 # What people get wrong
@@ -513,6 +520,23 @@ assert not torch.equal(_fresh.frequency, _saved.frequency)
 # Register it as a buffer. After ``.to("cuda")`` the message is :ref:`Expected all tensors to be on the same device
 # <sphx_glr_gallery_errors_two_devices.py>`. A plain tensor is also missing from the file, so if its numbers are random, the
 # loaded model has different ones, without an error.
+#
+# **A buffer that is rounded.** ``model.bfloat16()`` and ``model.half()`` convert buffers too. Of 1,000 positions:
+
+for positions in (torch.arange(1000.0), torch.arange(1000)):
+    model = nn.Module()
+    model.register_buffer("positions", positions, persistent=False)
+    model.bfloat16()
+    print(model.positions.dtype, model.positions.unique().numel())
+
+# sphinx_gallery_start_ignore
+assert model.positions.unique().numel() == 1000
+model.positions = torch.arange(1000.0)
+assert model.bfloat16().positions.unique().numel() < 520
+# sphinx_gallery_end_ignore
+
+# %%
+# Store positions as integers, which are not converted, and compute with them in float32.
 #
 # **A buffer that keeps the graph.** A running mean is computed from activations that require grad. So the next backward goes
 # back into the previous step:

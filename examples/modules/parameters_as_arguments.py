@@ -30,9 +30,9 @@ functional_call and MAML: backward through an update step
 # %%
 # A loss that is measured after a training step
 # ---------------------------------------------
-# You look for a *start*: weights from which one gradient step is enough for a new task (meta-learning, MAML). The inner step
-# uses some points of a task, the outer loss other points. You need the gradient of the outer loss for the weights *before* it.
-# This model has one weight, 1, so that you can check each number by hand:
+# You look for a *start*: weights from which one gradient step is enough for a new task. (This is meta-learning, and the method
+# is called MAML.) The *inner step* trains on some points of a task. After it, the *outer loss* is measured on other points. You
+# need its gradient for the weights *before* the step. This model has one weight, 1, so that you can check each number by hand:
 
 import torch
 from torch import nn
@@ -105,9 +105,9 @@ assert _given[0].item() == 2 and not _given[2].any() and not _given[3].any()
 # sphinx_gallery_end_ignore
 
 # %%
-# The short path belongs to the weight itself. The long path is the backward pass of the inner loss, which ``create_graph=True``
-# has recorded. Leave frozen weights out of ``weights``. For weights that the inner loss does not use, pass
-# ``materialize_grads=True``: their gradient is then zero.
+# **Compute the new weights as** ``w - lr * g`` **with** ``create_graph=True``, **and call the model with them.** Then the graph
+# has a long path: the backward pass of the inner loss. Leave frozen weights out of ``weights``. For weights that the inner loss
+# does not use, pass ``materialize_grads=True``: their gradient is then zero.
 #
 # Is -16.64 right? Start an ordinary training step a little to the left and to the right, and compare the two losses after it:
 
@@ -134,12 +134,12 @@ assert abs(difference / 0.02 + 16.64) < 5e-3
 # :ref:`cannot assign ... as parameter <sphx_glr_gallery_errors_cannot_assign_parameter.py>`.
 #
 # ``functional_call(model, new, (x,))`` puts the tensors of ``new`` in place of the parameters with those names, runs
-# ``forward``, and puts the parameters back. Switch off gradient checkpointing in the model: its backward would run ``forward``
-# again, with the old parameters. The gradient is then wrong, without an error.
+# ``forward``, and puts the parameters back. What you leave out, it takes from the module, buffers too: with parameters alone,
+# ``nn.BatchNorm1d`` updates its own running mean. Of tied weights, pass one. (``tie_weights=False`` replaces only the one that
+# you name.)
 #
-# For what you leave out, the module uses its own, buffers too: with parameters alone, ``nn.BatchNorm1d`` updates its own
-# running mean. With ``strict=True`` it raises an error. Of tied weights, you pass one. ``tie_weights=False`` replaces only that
-# one name, and the other layer keeps the weight of the module.
+# Switch off gradient checkpointing in the model: its backward would run ``forward`` again with the old parameters, and the
+# gradient is wrong, without an error.
 
 # sphinx_gallery_start_ignore
 from torch.utils.checkpoint import checkpoint
@@ -203,21 +203,11 @@ result = functional_call(model, {"weight": torch.tensor(5.0)}, (x,))
 print(f"with the weight 5: {result.item()}")
 print(f"the weight of the module: {model.weight.item()}")
 
-try:
-    functional_call(model, {}, (x,), strict=True)
-except RuntimeError as error:
-    message = str(error)
-    print(message.splitlines()[-1].strip())
-
-tied = nn.Sequential(OneWeight(), OneWeight())
-tied[1].weight = tied[0].weight
-for tie in (True, False):
-    result = functional_call(tied, {"0.weight": 3 * x}, (x,), tie_weights=tie)
-    print(f"tie_weights={tie}: {result.item()}")
-
 # sphinx_gallery_start_ignore
-assert "Missing key(s): 'weight'" in message and result == 3
-assert functional_call(tied, {"0.weight": 3 * x}, (x,)) == 9
+_tied = nn.Sequential(OneWeight(), OneWeight())
+_tied[1].weight = _tied[0].weight
+assert functional_call(_tied, {"0.weight": 3 * x}, (x,), tie_weights=False) == 3
+assert functional_call(_tied, {"0.weight": 3 * x}, (x,)) == 9
 assert functional_call(model, {"weight": torch.tensor(5.0)}, (x,)) == 5
 assert model.weight == 1 and model(x) == 1
 assert torch.equal(functional_call(model, new, x), functional_call(model, new, (x,)))
@@ -227,7 +217,7 @@ assert torch.equal(functional_call(model, new, x), functional_call(model, new, (
 # The same with torch.func.grad
 # -----------------------------
 # Write the loss as a function of the weights. ``torch.func.grad`` needs no ``create_graph``: it also differentiates an inner
-# ``grad``.
+# ``grad``. (``first_order`` is explained below.)
 
 
 def inner_loss(weights, x, y):
@@ -357,14 +347,12 @@ assert len(_errors) == 2 and "is not implemented" in _errors[1]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``start`` is detached, so the result keeps no graph.
-#
 # **Batch norm** in training mode raises an error under ``torch.func.grad``, since it writes to its running statistics. Use
-# ``track_running_stats=False``: each task is then normalized with its own points.
+# ``track_running_stats=False``.
 #
 # **First-order MAML** treats the gradient in the step as a constant. It needs no second derivative, so it also works for
 # :ref:`fused attention, which has none <sphx_glr_gallery_errors_derivative_not_implemented.py>`. What it leaves out: the new
-# weight is :math:`w - 0.1 \cdot 2 (w - 3) = 0.8 w + 0.6`, so a change of ``w`` arrives at the new weight times 0.8. And
+# weight is :math:`w - 0.1 \cdot 2 (w - 3) = 0.8 w + 0.6`, so a change of ``w`` arrives there times 0.8, and
 # :math:`0.8 \cdot (-20.80) = -16.64`. For a network, the factor is :math:`I - \text{lr} \cdot H`, with the Hessian :math:`H` of
 # the inner loss.
 #
@@ -578,8 +566,8 @@ assert len({saved_bytes(n, False) for n in range(5)}) == 1
 tabulate_saved_kilobytes()
 
 # %%
-# So call ``backward()`` for each task instead of adding up all losses: the gradients add up in ``.grad``, and only one graph
-# is in memory at a time.
+# So call ``(loss / number_of_tasks).backward()`` for each task: the gradients add up to that of the mean, and only one graph is
+# in memory at a time.
 
 # %%
 # Several models in one call
@@ -611,6 +599,15 @@ assert (
     and stacked["0.weight"].grad.shape == (4, 40, 1)
 )
 assert all(w.is_leaf for w in stacked.values()) and models[0][0].weight.grad is None
+_alone = make_net(0)
+_alone(inputs).square().mean().backward()
+for _over_models, _share in (("sum", 1), ("mean", 4)):
+    for _w in stacked.values():
+        _w.grad = None
+    _losses = vmap(call, in_dims=(0, 0, None))(stacked, buffers, inputs).square()
+    getattr(_losses.mean((1, 2)), _over_models)().backward()
+    _found = _share * stacked["0.weight"].grad[0]
+    assert torch.allclose(_found, _alone[0].weight.grad, rtol=1e-3, atol=1e-5)
 for _model, _output in zip(models, outputs, strict=True):
     assert torch.allclose(_model(inputs), _output, atol=1e-5)
 _refused = []
@@ -640,14 +637,15 @@ assert torch.equal(_wrong[0], _wrong[1]) and not torch.allclose(_wrong, _both)
 # sphinx_gallery_end_ignore
 
 # %%
-# The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers. Pass the
-# buffers as well: without them, batch norm in ``eval()`` uses the statistics of ``models[0]`` for each model.
+# The stacked weights are new leaves: give ``stacked.values()`` to the optimizer. The models keep their own numbers. Add up the
+# losses of the models: a mean over them divides each gradient by their number. Pass the buffers as well: without them, batch
+# norm in ``eval()`` uses the statistics of ``models[0]`` for each model.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The step is not recorded.** These are other ways to write the same inner step. Each is tried on the model itself, and on
-# ``copy.deepcopy(model)``. The table shows ``.grad`` of the weight that the outer optimizer has.
+# **The step is not recorded.** These are other ways to write the inner step, on the model itself and on
+# ``copy.deepcopy(model)``. The table shows ``.grad`` of the first weight.
 #
 # .. how-measured:: Each function makes the inner step. Then the outer loss is computed, and its backward called.
 
@@ -774,14 +772,11 @@ for _write in (_w_data, _w_no_grad, _w_load, _w_optimizer):
 tabulate_steps()
 
 # %%
-# - On a copy, no path leads to the model: ``None``. ``nn.Parameter`` makes a new leaf, so the old one gets nothing even on the
-#   model itself.
-# - On the model itself, you get -20.80, and no error. It is the slope with respect to the *new* weight. ``functional_call``
-#   without ``create_graph=True`` gives the same number, since it treats the gradient in the step as a constant.
+# - On a copy, no path leads to the model: ``None``. ``nn.Parameter`` makes a new leaf, even on the model itself.
+# - On the model itself, you get -20.80, and no error: the slope with respect to the *new* weight, as in first-order MAML.
 # - ``optimizer.step()``, ``.data`` and ``load_state_dict`` also overwrite the start, with 1.4.
 #
-# Compare with finite differences once, as above: published code has such steps (`MeLU#9
-# <https://github.com/hoyeoplee/MeLU/issues/9>`__).
+# Published code has such steps (`MeLU#9 <https://github.com/hoyeoplee/MeLU/issues/9>`__), so compare with finite differences.
 #
 # With ``differentiable=True`` an optimizer records its step. It writes in place: give it a computed copy, and the inner loss a
 # clone:
@@ -849,7 +844,7 @@ assert _refused == [True]
 # (dead ReLU).
 #
 # **A wrong name is ignored.** ``weights`` is a misspelled ``weight``, and by default the call runs with the old weight. So
-# pass ``strict=True``. It also wants each buffer: for a model with buffers pass both, ``(weights, buffers)``.
+# pass ``strict=True``. It also wants each buffer: pass ``(weights, buffers)``.
 
 wrong = {"weights": new["weight"]}
 print("without strict:", functional_call(model, wrong, (x,)).item())

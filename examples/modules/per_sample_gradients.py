@@ -17,7 +17,8 @@ Per-sample gradients: vmap and grad
 
       def loss_of_one(weights, x, y):
           return loss_fn(functional_call(model, weights, (x[None],)), y[None])
-      weights = {n: w.detach() for n, w in model.named_parameters()}
+      weights = {n: w.detach() for n, w in model.named_parameters()
+                 if w.requires_grad}
       grads = vmap(grad(loss_of_one), in_dims=(None, 0, 0))(weights, inputs, targets)
 
    Each result has the shape of its weight, with the batch in front. In training mode, dropout needs
@@ -60,7 +61,8 @@ def per_sample_gradients(model, inputs, targets, **options):
     def loss_of_one(weights, x, y):
         return F.cross_entropy(functional_call(model, weights, (x[None],)), y[None])
 
-    weights = {name: w.detach() for name, w in model.named_parameters()}
+    named = model.named_parameters()
+    weights = {name: w.detach() for name, w in named if w.requires_grad}
     gradient = vmap(grad(loss_of_one), in_dims=(None, 0, 0), **options)
     return gradient(weights, inputs, targets)
 
@@ -118,30 +120,29 @@ _mapped = vmap(grad(_one), in_dims=(None, 0, 0))
 _attached = _mapped(dict(model.named_parameters()), points, labels)
 assert all(g.requires_grad for g in _attached.values()) and _calls == [(2,)]
 model[0].requires_grad_(False)
-_all = per_sample_gradients(model, points, labels)
-assert _all["0.weight"].any() and _all["0.bias"].any()
-_rest = {n: w.detach() for n, w in model.named_parameters() if w.requires_grad}
-_found = _mapped(_rest, points, labels)
+_found = per_sample_gradients(model, points, labels)
 assert list(_found) == ["2.weight", "2.bias"]
 torch.testing.assert_close(_found["2.weight"], grads["2.weight"])
 _ = model.requires_grad_(True)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``grad(loss_of_one)`` is the gradient for one sample, and ``vmap`` runs it for all samples at once. ``in_dims`` says that
-# all samples share the weights (``None``), and that samples and targets are numbered in their dimension 0. The weights are
-# detached, so that the results keep no graph. Frozen weights get gradients too. Add ``if w.requires_grad`` to leave them out.
+# **grad is the gradient for one sample, and vmap runs it for all samples at once.** ``in_dims`` says that all samples share the
+# weights (``None``), and that samples and targets are numbered in their dimension 0. The weights are detached, so that the
+# results keep no graph. Frozen weights are left out.
 
 # %%
 # Clip the gradient of each sample
 # --------------------------------
 # :ref:`clip_grad_norm_ <sphx_glr_gallery_training_gradient_clipping.py>` clips the mean. To limit what a single sample can do,
-# clip each one before the mean. (DP-SGD also adds noise.) The output shows the longest gradient, and how much of all lengths
-# comes from the wrong labels:
+# clip each one before the mean, and then call ``optimizer.step()``. (DP-SGD also adds noise.) To accumulate several batches,
+# add to ``w.grad`` instead of assigning it. The output shows the longest gradient, and how much of all lengths comes from the
+# wrong labels:
 
 factors = (1.0 / norms).clamp(max=1.0)  # the norm of each sample becomes at most 1
-for name, w in model.named_parameters():
-    w.grad = torch.einsum("n,n...->...", factors, grads[name]) / len(points)
+for name, g in grads.items():
+    w = model.get_parameter(name)
+    w.grad = torch.einsum("n,n...->...", factors, g) / len(points)
 
 for when, weight in {"before": norms, "after": norms * factors}.items():
     share = weight[wrong].sum() / weight.sum()
@@ -286,9 +287,8 @@ torch.random.set_rng_state(_state)
 # Why does ``.grad`` not have them? For a linear layer, ``backward()`` computes ``slope.T @ input``. This matrix product has the
 # sum over the samples inside, so the single gradients never exist as tensors. ``einsum`` computes them instead of the sum.
 #
-# These hooks are for an ``nn.Linear`` that runs once, because every kind of layer needs its own formula. The asserts look for
-# a layer that runs twice, for ``inplace=True`` after it, and for parameters that are shared or belong to other layers. With
-# ``vmap`` you write no formula, but ``nn.GRU`` raises an error (`pytorch#134606
+# These hooks are for an ``nn.Linear`` that runs once, because every kind of layer needs its own formula. With ``vmap`` you
+# write no formula, but ``nn.GRU`` raises an error (`pytorch#134606
 # <https://github.com/pytorch/pytorch/issues/134606>`__).
 
 # %%
@@ -333,15 +333,6 @@ def one_mean(model, inputs, targets):
     return torch.autograd.grad(loss, list(model.parameters()))
 
 
-def is_grads_batched(model, inputs, targets):
-    losses, each = (
-        F.cross_entropy(model(inputs), targets, reduction="none"),
-        torch.eye(128),
-    )
-    weights = list(model.parameters())
-    return torch.autograd.grad(losses, weights, each, is_grads_batched=True)
-
-
 def norms_only(model, inputs, targets):
     def norm_of_one(weights, x, y):
         def loss(weights):
@@ -372,7 +363,6 @@ WAYS = {
     "loop": by_loop,
     "vmap(grad)": per_sample_gradients,
     "hooks": by_hooks,
-    "is_grads_batched": is_grads_batched,
     "vmap, norms, chunk_size=16": norms_only,
 }
 
@@ -391,10 +381,7 @@ _calls, _mb = costs["operators"], costs["MB"]
 assert _calls["loop"] > 40 * _calls["vmap(grad)"] > 40 * _calls["hooks"]
 assert _mb[["loop", "vmap(grad)", "hooks"]].min() > 10 * _mb.iloc[0]
 assert _mb["vmap, norms, chunk_size=16"] < 0.4 * _mb["vmap(grad)"]
-assert (
-    _mb["is_grads_batched"] > 1.5 * _mb["vmap(grad)"]
-    and _mb["loop"] > _mb["vmap(grad)"]
-)
+assert _mb["loop"] > _mb["vmap(grad)"]
 _grads = per_sample_gradients(*wide)
 _size = sum(g.nbytes for g in _grads.values()) / 1e6
 assert _size == 128 * sum(w.nbytes for w in wide[0].parameters()) / 1e6

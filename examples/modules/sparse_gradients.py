@@ -15,16 +15,16 @@ Sparse gradients: nn.Embedding(sparse=True) and SparseAdam
 
 .. in-short::
 
-   With ``sparse=True``, the ``.grad`` of an ``nn.Embedding`` holds the rows of the tokens in the batch, and no others. Give the
-   layer a separate optimizer:
+   With ``sparse=True``, the ``.grad`` of an ``nn.Embedding`` holds only the rows of the tokens in the batch. Give the layer a
+   separate optimizer:
 
    .. code-block:: python
 
       optimizer = torch.optim.SparseAdam(embedding.parameters(), lr=0.001)
 
-   ``SGD`` and ``Adagrad`` accept this gradient too. Leave out ``weight_decay``, and the ``momentum`` of ``SGD``. ``Adam``
-   and ``AdamW`` raise an error. ``SparseAdam`` is not the algorithm of ``Adam``: it moves only the rows that the batch uses.
-   Its state is as large as ``Adam``'s. If the loss also uses ``embedding.weight`` itself, as with tied weights, the
+   ``SGD`` without ``momentum`` and ``Adagrad`` accept this gradient too, both without ``weight_decay``. ``Adam`` and
+   ``AdamW`` raise an error. ``SparseAdam`` is a different algorithm: it moves only the rows that the batch uses. Its state
+   is as large as ``Adam``'s. If the loss also uses ``embedding.weight`` itself, as with tied weights, the
    gradient is dense.
 """
 
@@ -69,7 +69,8 @@ assert embedding.weight.layout is torch.strided  # the weight stays dense
 # %%
 # Word 1 has two entries, since it occurs twice. PyTorch calls this gradient *uncoalesced*: entries can repeat.
 # ``grad.indices()`` then raises *Cannot get indices on an uncoalesced tensor*. ``coalesce()`` adds the entries of a word.
-# ``grad.to_dense()`` is the gradient of ``sparse=False``. The weight itself is dense both ways.
+# ``grad.to_dense()`` is the gradient of ``sparse=False``, and the weight itself is dense both ways. **sparse=True changes only
+# how** ``.grad`` **is stored, and few optimizers accept that.**
 #
 # .. how-measured:: This code makes the gradient of 4,096 tokens, counts its bytes, and draws them.
 
@@ -235,13 +236,12 @@ assert "Sparse invariant checks are implicitly disabled" in _said
 # %%
 # At step 200 both make the same step. Then the gradient is 0, but the running mean of ``Adam`` fades slowly, so ``Adam``
 # moves the row on, to ten times the distance (asked in `pytorch#18404 <https://github.com/pytorch/pytorch/issues/18404>`__).
-# ``SparseAdam`` leaves a row alone until the word occurs again. ``Adam`` left the row alone before its first use, but
-# ``AdamW`` would have moved it, by its weight decay.
+# ``SparseAdam`` leaves a row alone until the word occurs again. (``AdamW`` moves each row in each step, by its weight decay.)
 
 # %%
 # padding_idx, scale_grad_by_freq, EmbeddingBag
 # ---------------------------------------------
-# The number of entries for the tokens 1, 4, 1, or the message:
+# ``nn.EmbeddingBag`` adds or averages the rows of a text. The number of entries for the tokens 1, 4, 1, or the message:
 
 
 def describe_outcome(function, *arguments):
@@ -301,75 +301,11 @@ assert torch.allclose(_by_hand.weight.grad.to_dense(), _scaled.weight.grad)
 # ``tokens.unique(return_counts=True)``, without padding tokens.
 
 # %%
-# The gradient of a sparse matrix: torch.sparse.mm
-# ------------------------------------------------
-# Sparse matrices have gradients as well (`asked in the forum
-# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). ``A`` has the 6,000 edges of a
-# graph of 2,000 nodes, and ``X`` has their features. Both require a gradient:
-
-nodes = 2000
-flat = torch.randperm(nodes * nodes)[:6000]
-edges = torch.stack([flat // nodes, flat % nodes])
-A = torch.sparse_coo_tensor(edges, torch.rand(6000), (nodes, nodes)).coalesce()
-X = torch.randn(nodes, 8, requires_grad=True)
-A.requires_grad_()
-
-rows = {}
-for name, multiply in {
-    "torch.sparse.mm(A, X)": torch.sparse.mm,
-    "A @ X": torch.mm,
-}.items():
-    of_A, of_X = torch.autograd.grad(multiply(A, X).square().sum(), (A, X))
-    rows[name] = {
-        "gradient of A": "sparse" if of_A.is_sparse else "dense",
-        "bytes": f"{count_bytes(of_A):,}",
-        "gradient of X": "sparse" if of_X.is_sparse else "dense",
-    }
-
-# sphinx_gallery_start_ignore
-assert [list(row.values()) for row in rows.values()] == [
-    ["sparse", "120,000", "dense"],
-    ["dense", "16,000,000", "dense"],
-]
-assert nodes * nodes * 4 == 16_000_000 and 6000 * (2 * 8 + 4) == 120_000
-_few, _ = torch.autograd.grad(torch.sparse.mm(A, X).square().sum(), (A, X))
-_all, _ = torch.autograd.grad((A @ X).square().sum(), (A, X))
-_few = _few.coalesce()
-_at = _all[tuple(_few.indices())]
-assert torch.allclose(_few.values(), _at, rtol=1e-4, atol=1e-3)
-assert torch.equal(_few.indices(), A.detach().indices())
-assert _all.count_nonzero() > 100 * 6000  # more than the entries of A
-_fixed = A.detach()
-assert (
-    torch.autograd.grad(torch.sparse.mm(_fixed, X).sum(), X)[0].layout is torch.strided
-)
-assert torch.autograd.grad((_fixed @ X).sum(), X)[0].layout is torch.strided
-_said = describe_outcome(torch.optim.SparseAdam, [A])
-assert "SparseAdam requires dense parameter tensors" in _said
-_weights = torch.rand(6000, requires_grad=True)
-_A = torch.sparse_coo_tensor(edges, _weights, (nodes, nodes))
-torch.sparse.mm(_A, X).square().sum().backward()
-assert _weights.grad.layout is torch.strided and _weights.grad.shape == (6000,)
-_dense = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), _weights)
-(_expected,) = torch.autograd.grad((_dense @ X).square().sum(), _weights)
-assert torch.allclose(_weights.grad, _expected, rtol=1e-4, atol=1e-3)
-torch.optim.Adam([_weights], lr=0.01).step()
-# sphinx_gallery_end_ignore
-pd.DataFrame(rows).T
-
-# %%
-# ``torch.sparse.mm`` computes the gradient of ``A`` at the entries of ``A``, and ``A @ X`` for each pair of nodes. At the
-# entries of ``A`` both agree. The gradient of ``X`` is dense in both, also if ``A`` needs no gradient.
-#
-# To learn the edges, make their values the parameter, and build ``A = torch.sparse_coo_tensor(edges, values, size)`` anew in
-# each step. ``values.grad`` is an ordinary dense vector, and ``Adam`` accepts it.
-
-# %%
 # What people get wrong
 # ---------------------
 # **One optimizer for the whole model.** ``SparseAdam`` raises for the other layers: *SparseAdam does not support dense
-# gradients, please consider Adam instead*. Which optimizers accept a sparse gradient? This test makes two steps with each
-# class of ``torch.optim``. Row 0 is in the first batch, and not in the second. Does the second step move it?
+# gradients, please consider Adam instead*. Which optimizers accept a sparse gradient? Each class of ``torch.optim`` makes two
+# steps. Row 0 is only in the first batch. Does the second step move it?
 #
 # .. how-measured:: This code makes the two steps, and collects the optimizers that say the same.
 
@@ -556,6 +492,70 @@ layouts.rename(".grad").to_frame()
 # %%
 # With :ref:`tied weights <sphx_glr_gallery_modules_tied_weights_and_lora.py>` the output uses each row, so leave out
 # ``sparse=True`` there.
+
+# %%
+# The gradient of a sparse matrix: torch.sparse.mm
+# ------------------------------------------------
+# Sparse matrices have gradients as well (`asked in the forum
+# <https://discuss.pytorch.org/t/does-pytorch-support-autograd-on-sparse-matrix/6156>`__). ``A`` has the 6,000 edges of a
+# graph of 2,000 nodes, and ``X`` has their features. Both require a gradient:
+
+nodes = 2000
+flat = torch.randperm(nodes * nodes)[:6000]
+edges = torch.stack([flat // nodes, flat % nodes])
+A = torch.sparse_coo_tensor(edges, torch.rand(6000), (nodes, nodes)).coalesce()
+X = torch.randn(nodes, 8, requires_grad=True)
+A.requires_grad_()
+
+rows = {}
+for name, multiply in {
+    "torch.sparse.mm(A, X)": torch.sparse.mm,
+    "A @ X": torch.mm,
+}.items():
+    of_A, of_X = torch.autograd.grad(multiply(A, X).square().sum(), (A, X))
+    rows[name] = {
+        "gradient of A": "sparse" if of_A.is_sparse else "dense",
+        "bytes": f"{count_bytes(of_A):,}",
+        "gradient of X": "sparse" if of_X.is_sparse else "dense",
+    }
+
+# sphinx_gallery_start_ignore
+assert [list(row.values()) for row in rows.values()] == [
+    ["sparse", "120,000", "dense"],
+    ["dense", "16,000,000", "dense"],
+]
+assert nodes * nodes * 4 == 16_000_000 and 6000 * (2 * 8 + 4) == 120_000
+_few, _ = torch.autograd.grad(torch.sparse.mm(A, X).square().sum(), (A, X))
+_all, _ = torch.autograd.grad((A @ X).square().sum(), (A, X))
+_few = _few.coalesce()
+_at = _all[tuple(_few.indices())]
+assert torch.allclose(_few.values(), _at, rtol=1e-4, atol=1e-3)
+assert torch.equal(_few.indices(), A.detach().indices())
+assert _all.count_nonzero() > 100 * 6000  # more than the entries of A
+_fixed = A.detach()
+assert (
+    torch.autograd.grad(torch.sparse.mm(_fixed, X).sum(), X)[0].layout is torch.strided
+)
+assert torch.autograd.grad((_fixed @ X).sum(), X)[0].layout is torch.strided
+_said = describe_outcome(torch.optim.SparseAdam, [A])
+assert "SparseAdam requires dense parameter tensors" in _said
+_weights = torch.rand(6000, requires_grad=True)
+_A = torch.sparse_coo_tensor(edges, _weights, (nodes, nodes))
+torch.sparse.mm(_A, X).square().sum().backward()
+assert _weights.grad.layout is torch.strided and _weights.grad.shape == (6000,)
+_dense = torch.zeros(nodes, nodes).index_put((edges[0], edges[1]), _weights)
+(_expected,) = torch.autograd.grad((_dense @ X).square().sum(), _weights)
+assert torch.allclose(_weights.grad, _expected, rtol=1e-4, atol=1e-3)
+torch.optim.Adam([_weights], lr=0.01).step()
+# sphinx_gallery_end_ignore
+pd.DataFrame(rows).T
+
+# %%
+# ``torch.sparse.mm`` computes the gradient of ``A`` at the entries of ``A``, and ``A @ X`` for each pair of nodes. At the
+# entries of ``A`` both agree. The gradient of ``X`` is dense in both, also if ``A`` needs no gradient.
+#
+# To learn the edges, make their values the parameter, and build ``A = torch.sparse_coo_tensor(edges, values, size)`` anew in
+# each step. ``values.grad`` is an ordinary dense vector, and ``Adam`` accepts it.
 
 # %%
 # Exercise
