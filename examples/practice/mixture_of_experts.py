@@ -195,8 +195,8 @@ assert torch.allclose(_soft / _soft.sum(-1, keepdim=True), _top.softmax(-1))
 #   <https://github.com/davidmrau/mixture-of-experts/issues/27>`__, `minimind#858
 #   <https://github.com/jingyaogong/minimind/issues/858>`__).
 #
-# Check the norm of ``router.weight.grad`` once, without a balancing loss. After a division by the sum, it is rounding noise, and
-# Adam makes full steps of it.
+# Check the norm of ``router.weight.grad`` once, without a balancing loss. After a division by the sum, it is rounding noise,
+# and Adam makes full steps of it.
 
 # %%
 # The load-balancing loss
