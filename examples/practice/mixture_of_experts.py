@@ -75,21 +75,15 @@ for softmax_first in (True, False):
         losses.append(loss.item())
     moved = (model.router.weight - before).norm().item()
     place = "before" if softmax_first else "after"
-    print(
-        f"softmax {place:<6} topk: loss {losses[0]:.2f} to {losses[-1]:.2f},", end=" "
-    )
-    print(f"the router moved by {moved:.2f}")
+    print(f"softmax {place:<6} topk: loss {losses[0]:.2f} to {losses[-1]:.2f},")
+    print(f"    and the router moved by {moved:.2f}")
     # sphinx_gallery_start_ignore
     assert losses[-1] < losses[0] - 0.1 and (moved > 0.1) == softmax_first
     assert softmax_first or moved == 0
     # sphinx_gallery_end_ignore
 
 # %%
-# Both losses fall, because the experts learn. So the loss does not show that the second router never changes.
-#
-# .. how-measured:: This code draws the gradient of the four logits of the first token.
-
-import matplotlib.pyplot as plt
+# Both losses fall, because the experts learn. Only the gradient shows why the second router never moved:
 
 
 def model_after_backward(k, softmax_first):
@@ -99,6 +93,12 @@ def model_after_backward(k, softmax_first):
     logits.retain_grad()
     nn.functional.mse_loss(out, target).backward()
     return model, logits, chosen
+
+
+# %%
+# .. how-measured:: This code draws the gradient of the four logits of the first token.
+
+import matplotlib.pyplot as plt
 
 
 def plot_gradients():

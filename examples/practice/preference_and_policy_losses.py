@@ -75,9 +75,7 @@ for name in NAMES:
     # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This code takes the mean of each estimate over all samples, and draws its gradient for the four words.
-
-import matplotlib.pyplot as plt
+# With ``k1``, it does not. The mean of each estimate over all samples:
 
 logits = start.clone().requires_grad_()
 logp = logits.log_softmax(0)
@@ -88,6 +86,15 @@ losses |= {name: (probs * estimate(name, logp, ref_logp)).sum() for name in NAME
 
 def gradient(loss):
     return torch.autograd.grad(loss, logits, retain_graph=True)[0]
+
+
+for name, loss in losses.items():
+    print(f"{name:<15} value {loss.item():.2f}")
+
+# %%
+# .. how-measured:: This code draws the gradients for the four words.
+
+import matplotlib.pyplot as plt
 
 
 def plot_gradients():
@@ -104,15 +111,12 @@ def plot_gradients():
 
 
 # %%
-# With ``k1``, it does not. The gradient that each estimate has on average:
+# The gradient that each has on average:
 
 # figure: Bars for the gradients of four logits. The exact KL and k2 have equal bars: negative for word 0, positive for word 1,
 #   and small ones for the other two. k1 has no bars. k3 has a longer negative bar for word 0, and for word 2 a positive bar
 #   where the exact one is negative.
 plot_gradients()
-
-for name, loss in losses.items():
-    print(f"{name:<15} value {loss.item():.2f}")
 
 # sphinx_gallery_start_ignore
 difference, on_policy = logp - ref_logp, (logp - logp.detach()).exp()
