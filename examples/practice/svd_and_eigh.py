@@ -340,7 +340,8 @@ assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
 # %%
 # What people get wrong
 # ---------------------
-# **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount, so the gap stays.
+# **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount, so the gap stays. But keep ``eps`` above 1e-6
+# times the largest value: below, rounding can make the smallest one negative, and its root NaN.
 #
 # **Trusting a finite gradient.** Often rounding separates equal values, and you divide one rounding error by another. For the
 # inverse root of 50 matrices, ``float32`` and ``float64`` disagree:
@@ -381,6 +382,20 @@ def _of_vectors(A):
 
 assert _grad(_of_vectors, _A).isfinite().all()
 assert _grad(_of_vectors, _A + torch.eye(3)).isnan().any()
+_negative = []
+for _rows, _n in ((8, 32), (16, 64), (64, 256)):  # fewer rows than features
+    for _seed in range(5):
+        _x = torch.randn(_rows, _n, generator=torch.Generator().manual_seed(_seed)) * 10
+        _x = _x - _x.mean(0)
+        _x = _x.T @ _x / _rows
+        _top = torch.linalg.eigvalsh(_x)[-1]
+        _least = [
+            torch.linalg.eigvalsh(_x + _e * _top * torch.eye(_n))[0]
+            for _e in (1e-8, 1e-6)
+        ]
+        _negative.append(bool(_least[0] < 0))
+        assert _least[1] > 0
+assert any(_negative)
 # sphinx_gallery_end_ignore
 
 # %%
