@@ -20,14 +20,13 @@ Mixture of experts: the gradient of the router
       weight, chosen = router(x).softmax(-1).topk(k)
 
    If the softmax comes after ``topk``, or if you divide the weights by their sum, they add up to 1. With ``k = 1`` the weight
-   is then always 1, and the gradient of the router is 0 or rounding noise, without an error.
+   is then always 1, and the gradient of the router is 0 or rounding noise. No error tells you.
 """
 
 # %%
 # Which logits get a gradient?
 # ----------------------------
-# A router sends each token to ``k`` of four experts. The place of the softmax decides whether the router learns. If it does
-# not, nothing tells you: the experts still learn, and the loss falls.
+# A router is a linear layer. Its output, the logits, decides which ``k`` of four experts compute a token:
 
 import torch
 from torch import nn
@@ -44,27 +43,56 @@ class MoE(nn.Module):
         self.k, self.softmax_first = k, softmax_first
 
     def forward(self, x):
-        self.logits = self.router(x)
+        # x: one row for each token, as from x.flatten(0, 1)
+        logits = self.router(x)
         if self.softmax_first:
-            weight, self.chosen = self.logits.softmax(-1).topk(self.k)
+            weight, chosen = logits.softmax(-1).topk(self.k)
         else:
-            top, self.chosen = self.logits.topk(self.k)
+            top, chosen = logits.topk(self.k)
             weight = top.softmax(-1)
         out = torch.zeros_like(x)
         for number, expert in enumerate(self.experts):
-            token, place = (self.chosen == number).nonzero(as_tuple=True)
+            token, place = (chosen == number).nonzero(as_tuple=True)
             part = weight[token, place, None] * expert(x[token])
             out = out.index_add(0, token, part.to(out.dtype))
-        return out
+        return out, logits, chosen
+
+
+# %%
+# Train two models with ``k = 1``, which differ in the place of the softmax:
+
+for softmax_first in (True, False):
+    torch.manual_seed(0)
+    model = MoE(1, softmax_first)
+    before = model.router.weight.detach().clone()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    losses = []
+    for _ in range(100):
+        loss = nn.functional.mse_loss(model(x)[0], target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    moved = (model.router.weight - before).norm().item()
+    place = "before" if softmax_first else "after"
+    print(f"softmax {place:<6} topk: loss {losses[0]:.2f} to {losses[-1]:.2f},")
+    print(f"    and the router moved by {moved:.2f}")
+    # sphinx_gallery_start_ignore
+    assert losses[-1] < losses[0] - 0.1 and (moved > 0.1) == softmax_first
+    assert softmax_first or moved == 0
+    # sphinx_gallery_end_ignore
+
+# %%
+# Both losses fall, because the experts learn. Only the gradient shows why the second router never moved:
 
 
 def model_after_backward(k, softmax_first):
     torch.manual_seed(0)
     model = MoE(k, softmax_first)
-    loss = nn.functional.mse_loss(model(x), target)
-    model.logits.retain_grad()
-    loss.backward()
-    return model
+    out, logits, chosen = model(x)
+    logits.retain_grad()
+    nn.functional.mse_loss(out, target).backward()
+    return model, logits, chosen
 
 
 # %%
@@ -78,10 +106,10 @@ def plot_gradients():
     figure.set_layout_engine("constrained", h_pad=0.12)  # inches between the rows
     for row, softmax_first in zip(axes, (True, False), strict=True):
         for ax, k in zip(row, (1, 2), strict=True):
-            model = model_after_backward(k, softmax_first)
-            chosen = model.chosen[0].tolist()
-            colors = ["#2563eb" if e in chosen else "#94a3b8" for e in range(4)]
-            ax.bar(range(4), (1000 * model.logits.grad[0]).tolist(), color=colors)
+            _, logits, chosen = model_after_backward(k, softmax_first)
+            blue = chosen[0].tolist()
+            colors = ["#2563eb" if e in blue else "#94a3b8" for e in range(4)]
+            ax.bar(range(4), (1000 * logits.grad[0]).tolist(), color=colors)
             ax.axhline(0, color="#64748b", linewidth=0.8)
             ax.set_xticks(range(4), [f"expert {e}" for e in range(4)])
             ax.set_title(f"softmax {'before' if softmax_first else 'after'} top-{k}")
@@ -100,28 +128,33 @@ plot_gradients()
 # For the weight of the router, over all tokens:
 
 for k in (1, 2, 4):
-    before = model_after_backward(k, True).router.weight.grad.norm()
-    after = model_after_backward(k, False).router.weight.grad.norm()
+    before = model_after_backward(k, True)[0].router.weight.grad.norm()
+    after = model_after_backward(k, False)[0].router.weight.grad.norm()
     print(f"k = {k}: softmax before {before:.3f}, after {after:.3f}")
 
 # sphinx_gallery_start_ignore
 torch.set_num_threads(1)  # small tensors: more threads do not help
 for _k in (1, 2, 4):
-    _before, _after = model_after_backward(_k, True), model_after_backward(_k, False)
-    assert torch.equal(_before.chosen, _after.chosen)
-    assert (_before.logits.grad != 0).all()
-    _kept = torch.zeros(256, 4).scatter(1, _after.chosen, 1.0).bool()
-    assert not _after.logits.grad[~_kept].any()
-    assert (_after.logits.grad[_kept] != 0).all() == (_k > 1)
-    assert _after.logits.grad.sum(1).abs().max() < 1e-8
-    assert all(p.grad.any() for p in _after.experts.parameters())
-assert not model_after_backward(1, False).router.weight.grad.any()
-_four = [model_after_backward(4, _first).router.weight.grad for _first in (True, False)]
+    _, _before, _same = model_after_backward(_k, True)
+    _model, _after, _chosen = model_after_backward(_k, False)
+    assert torch.equal(_same, _chosen)
+    assert (_before.grad != 0).all()
+    _kept = torch.zeros(256, 4).scatter(1, _chosen, 1.0).bool()
+    assert not _after.grad[~_kept].any()
+    assert (_after.grad[_kept] != 0).all() == (_k > 1)
+    assert _after.grad.sum(1).abs().max() < 1e-8
+    assert all(p.grad.any() for p in _model.experts.parameters())
+    assert _model.router.weight.grad.any() == (_k > 1)
+_four = [
+    model_after_backward(4, _first)[0].router.weight.grad for _first in (True, False)
+]
 assert torch.allclose(*_four, atol=1e-7)
-_model = model_after_backward(1, True)  # the rest, in proportion to its probability
-_p = _model.logits.detach().softmax(-1)
-_ratio = _model.logits.grad / _p
-_not = torch.ones(256, 4).scatter(1, _model.chosen, 0.0).bool()
+_, _logits, _chosen = model_after_backward(
+    1, True
+)  # the rest, in proportion to its probability
+_p = _logits.detach().softmax(-1)
+_ratio = _logits.grad / _p
+_not = torch.ones(256, 4).scatter(1, _chosen, 0.0).bool()
 _rest = _ratio[_not].view(256, 3)
 assert torch.allclose(_rest, _rest[:, :1].expand(-1, 3), rtol=1e-3, atol=1e-7)
 for _k, _nothing in ((1, True), (2, False)):  # dividing by the sum; and a sigmoid
@@ -144,7 +177,8 @@ for _ in range(20):  # divided by its sum: Adam moves the router by rounding noi
 assert (_router.weight - _start).norm() > 1e-3
 for _first in (True, False):
     with torch.autocast("cpu", torch.bfloat16):
-        assert MoE(2, _first)(x).isfinite().all()
+        assert MoE(2, _first)(x)[0].isfinite().all()
+    assert MoE(2, _first)(x[:0])[0].shape == (0, 8)
 _z = torch.randn(64, 4, requires_grad=True)
 _top, _index = _z.topk(2)
 assert not _index.requires_grad
@@ -153,15 +187,16 @@ assert torch.allclose(_soft / _soft.sum(-1, keepdim=True), _top.softmax(-1))
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Softmax first:** each weight has all logits in its denominator, so all logits get a gradient. But the experts that
-#   were not chosen are not computed. Their logits only move the weight of the chosen ones.
+# **The router learns only from what multiplies an expert's output.**
+#
+# - **Softmax first:** each weight has all logits in its denominator, so all logits get a gradient.
 # - **Softmax after top-k**, or ``weight / weight.sum(-1, keepdim=True)``: the weights add up to 1, so the router learns which
 #   of the chosen experts is better. With ``k = 1`` there is nothing to compare (`mixture-of-experts#27
 #   <https://github.com/davidmrau/mixture-of-experts/issues/27>`__, `minimind#858
 #   <https://github.com/jingyaogong/minimind/issues/858>`__).
 #
-# The rule: the router learns from what multiplies an expert's output. Check the norm of ``router.weight.grad`` once, without a
-# balancing loss. Do not check whether the weights move: with Adam, rounding noise is enough.
+# Check the norm of ``router.weight.grad`` once, without a balancing loss. After a division by the sum, it is rounding noise,
+# and Adam makes full steps of it.
 
 # %%
 # The load-balancing loss
@@ -207,13 +242,13 @@ for _n in (2, 8, 64):  # other numbers of experts
 # sphinx_gallery_end_ignore
 
 # %%
-# Add it to the main loss with a small factor. In balance it is 1. But with nearly equal probabilities it is near 1 even if one
-# expert gets all tokens. So print the counts.
+# Add it to the main loss with a small factor, and leave padding out of it. In balance it is 1. But with nearly equal
+# probabilities it is near 1 even if one expert gets all tokens. So print the counts.
 
 # %%
 # Experts without tokens
 # ----------------------
-# Whether the weight of an expert without tokens moves depends on its ``.grad``, ``None`` or 0, and on the optimizer.
+# Does the weight of an expert without tokens move?
 #
 # .. how-measured:: This code takes a step in which both experts get tokens, and one in which all tokens go to the first. The
 #    table says what happens to the second.
@@ -285,7 +320,7 @@ table
 # %%
 # What people get wrong
 # ---------------------
-# **The choice without the weight.** Here the index is all that is used of the router, so its ``.grad`` is ``None``:
+# **The choice without the weight.** Only the index is used, so the ``.grad`` of the router is ``None``:
 
 router, experts = nn.Linear(8, 4), torch.randn(4, 8, 8, requires_grad=True)
 chosen = router(x).argmax(-1)
@@ -298,7 +333,7 @@ assert router.weight.grad is None and experts.grad.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# **A balancing loss without a gradient.** Its probabilities must be those of all experts, before ``topk``. Two wrong ways:
+# **A balancing loss without a gradient.** It needs the probabilities before ``topk``. Two wrong ways, which train nothing:
 
 probability = router(x).softmax(-1)
 weight, chosen = probability.topk(1)
@@ -324,8 +359,6 @@ for name, used in {
     # sphinx_gallery_end_ignore
 
 # %%
-# Both train nothing.
-#
 # **The parts are overwritten.** With ``k = 2``, ``out[token] = part`` replaces the part of another expert (`makeMoE#2
 # <https://github.com/AviSoori1x/makeMoE/issues/2>`__). Half of the weights get no gradient:
 
@@ -352,15 +385,14 @@ assert grad.count_nonzero() == 256 and torch.allclose(added, weight.sum(1))
 #
 # .. solution::
 #
-# After ``topk``, it is 0: two equal outputs with weights that add up to 1 give the same sum for all weights. The experts
-# see different tokens, so they differ after the first step, and then the router learns. With the softmax first, the
-# weights do not add up to 1, and the router gets a gradient at once.
+# After ``topk``, it is 0: with two equal outputs, weights that add up to 1 change nothing. The experts see different tokens, so
+# they differ after the first step, and then the router learns. With the softmax first, the router gets a gradient at once.
 
 for softmax_first in (True, False):
     model = MoE(2, softmax_first)
     for expert in model.experts:
         expert.load_state_dict(model.experts[0].state_dict())
-    nn.functional.mse_loss(model(x), target).backward()
+    nn.functional.mse_loss(model(x)[0], target).backward()
     norm = model.router.weight.grad.norm()
     print(f"softmax {'before' if softmax_first else 'after'}: {norm:.4f}")
 
@@ -368,7 +400,7 @@ for softmax_first in (True, False):
 assert norm < 1e-6
 torch.optim.SGD(model.parameters(), 0.1).step()
 model.zero_grad()
-nn.functional.mse_loss(model(x), target).backward()
+nn.functional.mse_loss(model(x)[0], target).backward()
 assert model.router.weight.grad.norm() > 1e-4
 # sphinx_gallery_end_ignore
 
@@ -376,7 +408,6 @@ assert model.router.weight.grad.norm() > 1e-4
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_practice_argmax_round_and_sampling.py`, gradients for choices: straight-through, Gumbel-softmax.
-# - :ref:`sphx_glr_gallery_errors_ddp_finished_reduction.py`, experts without tokens under DDP.
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`, all causes of ``None``.
 # - In PyTorch's reference: `torch.Tensor.topk <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.topk.html>`__ and
 #   `torch.Tensor.index_add_ <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_add_.html>`__.

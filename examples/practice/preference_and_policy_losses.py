@@ -13,8 +13,8 @@ GRPO, PPO and DPO losses: KL, ratio, clip
 .. in-short::
 
    At the first step, the loss of GRPO is often 0 and that of DPO is 0.693, and both have a gradient. A KL estimate from
-   samples can have the right value and the wrong gradient: ``logp - ref_logp`` as a loss has none on average. This one has
-   both right, for each token:
+   samples can have the right value and the wrong gradient: that of ``logp - ref_logp`` is 0 on average. Both are right, for
+   each token, in:
 
    .. code-block:: python
 
@@ -22,42 +22,74 @@ GRPO, PPO and DPO losses: KL, ratio, clip
       k3 = torch.expm1(-difference) + difference
       kl_loss = ((logp - logp.detach()).exp() * k3).mean()
 
-   It needs samples of the current policy. After a step, write ``old_logp`` for ``logp.detach()``: what the policy of the
-   samples gave to them. ``ref_logp`` comes from a frozen copy of the model.
+   It needs samples of the current model. After a step, write ``old_logp``, which you kept from the sampling, for
+   ``logp.detach()``. ``ref_logp`` comes from a frozen copy of the model.
 """
 
 # %%
 # A KL estimate as a loss
 # -----------------------
-# After fine-tuning, a model learns from rewards (PPO, GRPO) or from pairs of answers (DPO), and should stay near a reference
-# model. A KL penalty holds it there. The exact KL needs a sum over the vocabulary, so most code estimates it from the sampled
-# token alone. With a vocabulary of four words, you can compute the mean of the estimates over all samples:
+# A language model (the *policy*) learns from rewards (PPO, GRPO) or from pairs of answers (DPO). A KL penalty keeps it near a
+# frozen copy, the *reference*. The exact KL needs a sum over the vocabulary, so most code estimates it from the sampled tokens.
+# Take the penalty alone as the loss, with a vocabulary of four words. Does the policy come back?
 
 import torch
 from torch.nn.functional import kl_div, logsigmoid
 
-logits = torch.tensor([0.5, 1.5, 0.0, -0.5], requires_grad=True)
-logp = logits.log_softmax(0)
+start = torch.tensor([0.5, 1.5, 0.0, -0.5])
 ref_logp = torch.tensor([2.0, 0.5, 0.0, -1.0]).log_softmax(0)
-probs = logp.detach().exp()  # how often the policy samples each word
 
-difference = logp - ref_logp
-k1 = difference
-k2 = difference**2 / 2
-k3 = torch.expm1(-difference) + difference
-on_policy = (logp - logp.detach()).exp()  # 1, with the gradient of logp
-losses = {
-    "exact KL": (logp.exp() * difference).sum(),
-    "k1": (probs * k1).sum(),
-    "k2": (probs * k2).sum(),
-    "k3": (probs * k3).sum(),
-    "on_policy * k3": (probs * on_policy * k3).sum(),
-}
+
+def estimate(name, logp, ref_logp):
+    difference = logp - ref_logp
+    if name == "k1":
+        return difference
+    if name == "k2":
+        return difference**2 / 2
+    k3 = torch.expm1(-difference) + difference
+    # the exp is 1, with the gradient of logp
+    return k3 if name == "k3" else (logp - logp.detach()).exp() * k3
+
+
+def exact_kl(logp):
+    return (logp.exp() * (logp - ref_logp)).sum()
+
+
+NAMES = ["k1", "k2", "k3", "on_policy * k3"]
+torch.manual_seed(0)
+print(f"at the start: KL {exact_kl(start.log_softmax(0)):.2f}")
+for name in NAMES:
+    policy = start.clone().requires_grad_()
+    optimizer = torch.optim.SGD([policy], lr=0.1)
+    for _ in range(200):
+        logp = policy.log_softmax(0)
+        tokens = torch.multinomial(logp.detach().exp(), 16, replacement=True)
+        loss = estimate(name, logp[tokens], ref_logp[tokens]).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    left = exact_kl(policy.detach().log_softmax(0)).item()
+    print(f"{name:<15} KL after 200 steps: {left:.2f}")
+    # sphinx_gallery_start_ignore
+    assert left > 0.4 if name == "k1" else left < 0.05
+    # sphinx_gallery_end_ignore
+
+# %%
+# With ``k1``, it does not. The mean of each estimate over all samples:
+
+logits = start.clone().requires_grad_()
+logp = logits.log_softmax(0)
+probs = logp.detach().exp()  # how often the policy samples each word
+losses = {"exact KL": exact_kl(logp)}
+losses |= {name: (probs * estimate(name, logp, ref_logp)).sum() for name in NAMES}
 
 
 def gradient(loss):
     return torch.autograd.grad(loss, logits, retain_graph=True)[0]
 
+
+for name, loss in losses.items():
+    print(f"{name:<15} value {loss.item():.2f}")
 
 # %%
 # .. how-measured:: This code draws the gradients for the four words.
@@ -79,18 +111,15 @@ def plot_gradients():
 
 
 # %%
-# The gradient that each of them has on average:
+# The gradient that each has on average:
 
 # figure: Bars for the gradients of four logits. The exact KL and k2 have equal bars: negative for word 0, positive for word 1,
 #   and small ones for the other two. k1 has no bars. k3 has a longer negative bar for word 0, and for word 2 a positive bar
 #   where the exact one is negative.
 plot_gradients()
 
-for name, loss in losses.items():
-    rounded = gradient(loss).numpy().round(2) + 0.0
-    print(f"{name:<15} value {loss.item():.2f}   gradient {rounded}")
-
 # sphinx_gallery_start_ignore
+difference, on_policy = logp - ref_logp, (logp - logp.detach()).exp()
 _exact = gradient(losses["exact KL"])
 _reverse = gradient((ref_logp.exp() * (ref_logp - logp)).sum())
 assert abs(losses["k1"] - losses["exact KL"]) < 1e-6
@@ -103,7 +132,8 @@ assert torch.allclose(gradient(losses["on_policy * k3"]), _exact, atol=1e-6)
 assert _exact[2] < 0 < _reverse[2] and (_exact - _reverse).abs().max() > 0.1
 _in_reward = (probs * logp * difference.detach()).sum()  # minus beta * k1, as a reward
 assert torch.allclose(gradient(_in_reward), _exact, atol=1e-6)
-assert torch.allclose(gradient((probs * on_policy * k1).sum()), _exact, atol=1e-6)
+_scored = (probs * on_policy * difference).sum()
+assert torch.allclose(gradient(_scored), _exact, atol=1e-6)
 for _seed in range(20):  # other policies and vocabularies, in double
     torch.manual_seed(_seed)
     _q = torch.randn(2 + _seed, dtype=torch.float64).log_softmax(0)
@@ -133,21 +163,21 @@ assert ((-_tiny).exp() - 1 + _tiny).min() < 0 <= (torch.expm1(-_tiny) + _tiny).m
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``k1`` has the right value. As a loss, ``ref_logp`` is a constant that drops out, and what is left is the gradient of
-#   ``logp``, which is 0 on average (`open-instruct#535 <https://github.com/allenai/open-instruct/pull/535>`__).
-# - ``k2`` has another value and the right gradient.
-# - ``k3``, which many GRPO trainers use, has the right value and the gradient of the KL in the other direction, from the
-#   reference to the policy.
+# - ``k1`` has the right value. But its gradient is that of ``logp`` alone, which is 0 on average (`open-instruct#535
+#   <https://github.com/allenai/open-instruct/pull/535>`__).
+# - ``k2`` has a different value and the right gradient.
+# - ``k3``, which many GRPO trainers use, has the right value and the gradient of the KL from the reference to the policy.
 # - ``on_policy * k3`` has both right (`NeMo-RL#2506 <https://github.com/NVIDIA-NeMo/RL/pull/2506>`__).
 #
-# The reason: the policy also decides which words are sampled. The gradient of an estimate leaves this out, and ``on_policy``
-# puts it back, :ref:`as in a policy gradient <sphx_glr_gallery_practice_policy_gradient.py>`. So ``-k1``, detached, is right as
-# a part of the reward, as PPO has it. All this is for samples of the current policy, with the tokens before fixed.
+# **The policy also decides which words are sampled, and the gradient of an estimate leaves this out.** The factor ``on_policy``
+# puts it back, :ref:`as in a policy gradient <sphx_glr_gallery_practice_policy_gradient.py>`. PPO adds ``-k1``, detached, to
+# the reward instead.
 
 # %%
 # GRPO and PPO: ratio 1, loss 0, and a gradient
 # ---------------------------------------------
-# Five sampled answers of one word, with their rewards. The advantages of a group have the mean 0:
+# Five sampled answers of one word, with their rewards. The *advantage* says how much better than its group an answer is. The
+# *ratio* compares its probability with that at the draw:
 
 words = torch.tensor([0, 1, 1, 2, 3])
 rewards = torch.tensor([1.0, 0.0, 0.0, 1.0, 0.0])
@@ -200,12 +230,10 @@ for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
 # %%
 # With the weights of the draw, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (`trl#3452
 # <https://github.com/huggingface/trl/issues/3452>`__). It is not 0 if longer answers :ref:`count more
-# <sphx_glr_gallery_practice_language_model_losses.py>`. With a KL penalty, the loss is :math:`\beta` times the KL: it starts at
-# 0 and rises while the policy gets better (asked in `open-r1#239 <https://github.com/huggingface/open-r1/issues/239>`__). Watch
-# the reward instead.
+# <sphx_glr_gallery_practice_language_model_losses.py>`. With a KL penalty, the loss starts at 0 and rises while the policy gets
+# better (asked in `open-r1#239 <https://github.com/huggingface/open-r1/issues/239>`__). Watch the reward instead.
 #
-# When the weights have moved, the clip ends the gradient of a token whose ratio has moved far enough in the direction that its
-# advantage asks for.
+# After some steps, the clip ends the gradient of a token whose ratio has moved far enough in the direction of its advantage.
 #
 # In longer answers, each token gets ``advantage[:, None]``, and the mean leaves out the padding.
 
@@ -213,7 +241,8 @@ for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
 # DPO starts at 0.693
 # -------------------
 # The log-probability of an answer is the *sum* over its tokens, which
-# :ref:`cross_entropy with reduction="none" <sphx_glr_gallery_practice_language_model_losses.py>` gives with a minus sign.
+# :ref:`cross_entropy with reduction="none" <sphx_glr_gallery_practice_language_model_losses.py>` gives with a minus sign. Use
+# ``logits.float()``: near -812, ``bfloat16`` has only multiples of 4.
 
 
 def dpo_loss(chosen, rejected, ref_chosen, ref_rejected, beta=0.1):
@@ -232,16 +261,19 @@ print(f"gradients {chosen.grad.item():.2f} and {rejected.grad.item():.2f}")
 assert round(loss.item(), 3) == 0.693
 assert abs(chosen.grad + 0.05) < 1e-6 and abs(rejected.grad - 0.05) < 1e-6
 assert dpo_loss(chosen - 3, rejected - 9, chosen, rejected) < loss  # less likely, both
+_found = torch.linspace(-820, -800, 2001).bfloat16().unique()
+assert (_found.float().diff() == 4).all() and len(_found) == 6
 # sphinx_gallery_end_ignore
 
 # %%
-# Policy and reference are equal, so the margin is 0 and the loss is :math:`\log 2`. The two gradients are always opposite: only
-# the margin counts. So the loss can fall while the chosen answer becomes *less* likely.
+# Policy and reference are equal, so the margin is 0 and the loss is :math:`\log 2`. Only the margin counts: the loss can fall
+# while the chosen answer becomes *less* likely.
 
 # %%
 # What people get wrong
 # ---------------------
-# **The reference is the model itself.** ``reference = model`` copies nothing, ``copy.deepcopy(model)`` does. 100 steps of DPO:
+# **The reference is the model itself.** ``reference = model`` copies nothing. Write ``copy.deepcopy(model).eval()``, and turn
+# off dropout in the policy too. 100 steps of DPO:
 
 
 def train(kind):
@@ -275,8 +307,7 @@ assert round(_same.item(), 3) == 0.693 and not gradient(_same).any()
 
 # %%
 # If your loss stays at 0.693, print the norm of the gradient (0 in `trl#4023
-# <https://github.com/huggingface/trl/issues/4023>`__). It is also 0 if both answers are cut to the same tokens. In the last
-# row, the reference moves along, so the loss stays.
+# <https://github.com/huggingface/trl/issues/4023>`__). It is also 0 if both answers are cut to the same tokens.
 #
 # **old_logp is computed again** in each step, from the current model. Then the ratio stays 1 and the clip never acts. If it is
 # not detached either, the gradient is 0:
@@ -305,11 +336,10 @@ assert torch.equal(probability_ratio("not detached"), torch.ones(5))
 # sphinx_gallery_end_ignore
 
 # %%
-# With one step for each draw, ``logp.detach()`` is right, and the clip does nothing (`minimind#775
+# With one step for each draw, ``logp.detach()`` is right (`minimind#775
 # <https://github.com/jingyaogong/minimind/issues/775>`__).
 #
-# **kl_div is the other way round.** ``kl_div(input, target)`` is the KL from the *target* to the input. So the penalty
-# over the whole vocabulary has the reference first:
+# **kl_div has the reference first.** ``kl_div(input, target)`` is the KL from the *target* to the input:
 
 for name, value in {
     "kl_div(ref_logp, logp)": kl_div(ref_logp, logp, reduction="sum", log_target=True),
@@ -331,7 +361,7 @@ assert torch.allclose(gradient(value), _reverse, atol=1e-6)
 # .. solution::
 #
 # All advantages are 0, and so is the gradient (`ms-swift#4547 <https://github.com/modelscope/ms-swift/issues/4547>`__).
-# Without ``1e-4``, 0 is divided by 0, and one such group makes the gradients of the whole batch NaN:
+# Without ``1e-4``, 0 / 0 makes the gradients of the whole batch NaN. So does a group of one answer: its ``std()`` is NaN.
 
 rewards = torch.zeros(5)
 for epsilon in (1e-4, 0.0):
@@ -342,6 +372,11 @@ for epsilon in (1e-4, 0.0):
 assert gradient(grpo_loss(logp[words], old_logp, advantage)).isnan().all()
 advantage = (rewards - rewards.mean()) / (rewards.std() + 1e-4)
 assert not gradient(grpo_loss(logp[words], old_logp, advantage)).any()
+import warnings
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    assert torch.zeros(1).std().isnan()
 # sphinx_gallery_end_ignore
 
 # %%

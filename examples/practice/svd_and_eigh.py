@@ -28,13 +28,123 @@ The gradient of svd and eigh: NaN for repeated values
 """
 
 # %%
-# A gap that closes
-# -----------------
-# Take three losses of a matrix with the eigenvalues 1, 1 + gap and 2. The first needs the values. The second is the squared
-# length of ``t`` in the plane of the first two vectors: of :math:`P t`, with the projector :math:`P = Q Q^T`. It is the same
-# for any two orthonormal vectors of this plane. The third needs the first vector alone. With the gap 0, two gradients are NaN:
+# The loss is fine, and the gradient is NaN
+# -----------------------------------------
+# You whiten features (ZCA): you multiply them by the inverse root of their covariance, so that they are uncorrelated and have
+# the variance 1. Two of six units are dead: ``relu`` returns 0.
 
 import torch
+
+
+def whiten(h, eps=1e-3):
+    h = h - h.mean(0)
+    covariance = h.T @ h / len(h) + eps * torch.eye(h.shape[1])
+    values, Q = torch.linalg.eigh(covariance)
+    return h @ (Q * values.rsqrt()) @ Q.T
+
+
+torch.manual_seed(0)
+h = torch.randn(64, 6).relu()
+h[:, :2] = 0  # two dead units
+
+loss = whiten(h.requires_grad_()).abs().mean()
+loss.backward()
+print(f"loss: {loss.item():.2f}   NaN: {h.grad.isnan().sum().item()} of {h.numel()}")
+
+# sphinx_gallery_start_ignore
+import itertools
+import warnings
+
+assert loss.isfinite() and (h[:, :2] == 0).all() and (h[:, 2:] > 0).any(0).all()
+assert h.grad.isnan().all() and h.numel() == 384
+_white = whiten(h.detach())[:, 2:]
+_white = _white - _white.mean(0)
+assert (_white.T @ _white / 64 - torch.eye(4)).abs().max() < 0.1
+_named = []
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        with torch.autograd.detect_anomaly():
+            whiten(h).abs().mean().backward()
+    except RuntimeError as error:
+        _named.append(str(error))
+    try:
+        with torch.autograd.detect_anomaly():
+            _eye = torch.eye(3, requires_grad=True)
+            (torch.linalg.svd(_eye).U * 0.3).exp().sum().backward()
+    except RuntimeError as error:
+        _named.append(str(error))
+assert _named == [
+    f"Function 'Linalg{name}Backward0' returned nan values in its 0th output."
+    for name in ("Eigh", "Svd")
+]
+_seeded = torch.Generator().manual_seed(0)
+_nan = {}  # other dead columns: rounding can separate the two values
+for _pair in itertools.combinations(range(6), 2):
+    _h = torch.randn(64, 6, generator=_seeded).relu()
+    _h[:, list(_pair)] = 0
+    whiten(_h.requires_grad_()).abs().mean().backward()
+    _nan[_pair] = _h.grad.isnan().any().item()
+assert _nan[0, 1] and not all(_nan.values())
+try:  # the next step: a matrix of NaN
+    _next = "NaN" if torch.linalg.eigh(h.grad[:6]).eigenvalues.isnan().any() else ""
+except RuntimeError as error:
+    _next = str(error)
+assert _next == "NaN" or "failed to converge" in _next
+_centered = h.detach() - h.detach().mean(0)
+for _eps in (1e-5, 1e-3, 1e-1, 10.0):
+    _h = h.detach().clone().requires_grad_()
+    whiten(_h, _eps).sum().backward()
+    assert _h.grad.isnan().any()
+    _found = torch.linalg.eigvalsh(_centered.T @ _centered / 64 + _eps * torch.eye(6))
+    assert (_found[:2] == torch.tensor(_eps)).all() and _found[2] > _found[1]
+
+
+def _grad(f, A):
+    A = A.detach().clone().requires_grad_()
+    return torch.autograd.grad(f(A), A)[0]
+
+
+for _dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
+    for _n in (2, 3, 5):
+        _eye = torch.eye(_n, dtype=_dtype)
+        _some = torch.randn(_n, _n, dtype=_dtype)
+
+        def _by_vectors(A, _some=_some):
+            values, Q = torch.linalg.eigh(A)
+            return ((Q * values.rsqrt()) @ Q.mH * _some).real.sum()
+
+        def _by_svd(A, _some=_some):
+            U, S, Vh = torch.linalg.svd(A)
+            return ((U * S) @ Vh * _some).real.sum()
+
+        def _inverse(A, _some=_some):
+            values, Q = torch.linalg.eigh(A)
+            return ((Q / values) @ Q.mH * _some).real.sum()
+
+        assert _grad(_by_vectors, _eye).isnan().any()
+        assert _grad(_inverse, _eye).isnan().any()
+        assert _grad(_by_svd, _eye).isnan().any()
+        for _only in (
+            lambda A: torch.linalg.eigvalsh(A).square().sum(),
+            lambda A: torch.linalg.eigh(A).eigenvalues.square().sum(),
+            lambda A: torch.linalg.svdvals(A).square().sum(),
+            lambda A: torch.linalg.svd(A).S.square().sum(),
+        ):
+            assert torch.allclose(_grad(_only, _eye), 2 * _eye)
+# sphinx_gallery_end_ignore
+
+# %%
+# Both dead units have the variance 0, so the covariance has the eigenvalue ``eps`` twice.
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names ``LinalgEighBackward0``. After a step, the weights
+# are NaN, and the next ``eigh`` may raise *failed to converge*.
+
+# %%
+# A gap that closes
+# -----------------
+# Let two eigenvalues come close: 1, 1 + gap and 2. Of three losses, *values* needs no vectors. *Projector* is the squared
+# length of ``t`` in the plane of the first two vectors, whichever two of the plane ``eigh`` returns. *One vector* needs the
+# first alone. With the gap 0:
 
 t = torch.tensor([0.6, 0.64, 0.48], dtype=torch.float64)
 losses = {
@@ -143,124 +253,14 @@ assert torch.allclose((_P @ t).square().sum(), (t @ _Q).square().sum())
 
 # %%
 # The large gradient of the vector is right: at the gap 1e-6, a change of 1e-6 can turn the vector by 30 degrees. At the gap
-# 0, every vector of the plane is an eigenvector, so no derivative exists. The gradient of the projector has a limit, but
-# ``eigh`` computes 0 / 0.
-
-# %%
-# The loss is fine, and the gradient is NaN
-# -----------------------------------------
-# You whiten features (ZCA): you multiply them by the inverse root of their covariance, to make them uncorrelated with the
-# variance 1. Two of six units are dead: ``relu`` returns 0.
-
-
-def whiten(h, eps=1e-3):
-    h = h - h.mean(0)
-    covariance = h.T @ h / len(h) + eps * torch.eye(h.shape[1])
-    values, Q = torch.linalg.eigh(covariance)
-    return h @ (Q * values.rsqrt()) @ Q.T
-
-
-torch.manual_seed(0)
-h = torch.randn(64, 6).relu()
-h[:, :2] = 0  # two dead units
-
-loss = whiten(h.requires_grad_()).abs().mean()
-loss.backward()
-print(f"loss: {loss.item():.2f}   NaN: {h.grad.isnan().sum().item()} of {h.numel()}")
-
-# sphinx_gallery_start_ignore
-import itertools
-import warnings
-
-assert loss.isfinite() and (h[:, :2] == 0).all() and (h[:, 2:] > 0).any(0).all()
-assert h.grad.isnan().all() and h.numel() == 384
-_white = whiten(h.detach())[:, 2:]
-_white = _white - _white.mean(0)
-assert (_white.T @ _white / 64 - torch.eye(4)).abs().max() < 0.1
-_named = []
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        with torch.autograd.detect_anomaly():
-            whiten(h).abs().mean().backward()
-    except RuntimeError as error:
-        _named.append(str(error))
-    try:
-        with torch.autograd.detect_anomaly():
-            _eye = torch.eye(3, requires_grad=True)
-            (torch.linalg.svd(_eye).U * 0.3).exp().sum().backward()
-    except RuntimeError as error:
-        _named.append(str(error))
-assert _named == [
-    f"Function 'Linalg{name}Backward0' returned nan values in its 0th output."
-    for name in ("Eigh", "Svd")
-]
-_seeded = torch.Generator().manual_seed(0)
-_nan = {}  # other dead columns: rounding can separate the two values
-for _pair in itertools.combinations(range(6), 2):
-    _h = torch.randn(64, 6, generator=_seeded).relu()
-    _h[:, list(_pair)] = 0
-    whiten(_h.requires_grad_()).abs().mean().backward()
-    _nan[_pair] = _h.grad.isnan().any().item()
-assert _nan[0, 1] and not all(_nan.values())
-try:  # the next step: a matrix of NaN
-    _next = "NaN" if torch.linalg.eigh(h.grad[:6]).eigenvalues.isnan().any() else ""
-except RuntimeError as error:
-    _next = str(error)
-assert _next == "NaN" or "failed to converge" in _next
-_centered = h.detach() - h.detach().mean(0)
-for _eps in (1e-5, 1e-3, 1e-1, 10.0):
-    _h = h.detach().clone().requires_grad_()
-    whiten(_h, _eps).sum().backward()
-    assert _h.grad.isnan().any()
-    _found = torch.linalg.eigvalsh(_centered.T @ _centered / 64 + _eps * torch.eye(6))
-    assert (_found[:2] == torch.tensor(_eps)).all() and _found[2] > _found[1]
-
-
-def _grad(f, A):
-    A = A.detach().clone().requires_grad_()
-    return torch.autograd.grad(f(A), A)[0]
-
-
-for _dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128):
-    for _n in (2, 3, 5):
-        _eye = torch.eye(_n, dtype=_dtype)
-        _some = torch.randn(_n, _n, dtype=_dtype)
-
-        def _by_vectors(A, _some=_some):
-            values, Q = torch.linalg.eigh(A)
-            return ((Q * values.rsqrt()) @ Q.mH * _some).real.sum()
-
-        def _by_svd(A, _some=_some):
-            U, S, Vh = torch.linalg.svd(A)
-            return ((U * S) @ Vh * _some).real.sum()
-
-        def _inverse(A, _some=_some):
-            values, Q = torch.linalg.eigh(A)
-            return ((Q / values) @ Q.mH * _some).real.sum()
-
-        assert _grad(_by_vectors, _eye).isnan().any()
-        assert _grad(_inverse, _eye).isnan().any()
-        assert _grad(_by_svd, _eye).isnan().any()
-        for _only in (
-            lambda A: torch.linalg.eigvalsh(A).square().sum(),
-            lambda A: torch.linalg.eigh(A).eigenvalues.square().sum(),
-            lambda A: torch.linalg.svdvals(A).square().sum(),
-            lambda A: torch.linalg.svd(A).S.square().sum(),
-        ):
-            assert torch.allclose(_grad(_only, _eye), 2 * _eye)
-# sphinx_gallery_end_ignore
-
-# %%
-# Both dead units have the variance 0, so the covariance has the eigenvalue ``eps`` twice. For other dead columns, rounding can
-# separate the two, and the gradient is finite.
-# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` names ``LinalgEighBackward0``. After a step, the weights
-# are NaN, and the next ``eigh`` may raise *failed to converge*.
+# 0, every vector of the plane is an eigenvector, so no derivative exists. The projector and the whitening do have one there,
+# but backward computes 0 / 0.
 
 # %%
 # Why: the formula
 # ----------------
-# Let :math:`\bar\lambda` and :math:`\bar Q` be the gradients of the values and the vectors. The gradient of a real matrix is
+# **Backward through the vectors divides by the gap.** With the gradients :math:`\bar\lambda` of the values and :math:`\bar Q`
+# of the vectors, the gradient of a real matrix is
 #
 # .. math:: \bar A = Q \left( \mathrm{diag}(\bar\lambda) + \frac{M - M^T}{2 E} \right) Q^T,
 #    \quad M = Q^T \bar Q, \quad E_{ij} = \lambda_j - \lambda_i
@@ -333,18 +333,18 @@ assert _grad(lambda A: _by(A, 2), _wide.T).isfinite().all()
 # If the loss needs only values, the division is left out. For the inverse root :math:`A^{-1/2}` and the projector, :math:`M -
 # M^T` is 0 wherever :math:`E` is: 0 / 0.
 #
-# ``svd`` has :math:`\sigma_j^2 - \sigma_i^2` in place of :math:`E` (`Townsend
-# <https://j-towns.github.io/papers/svd-derivative.pdf>`__). ``U`` of ``diag(3, 0, 0)`` gives NaN: 0 is there twice (as in
-# `pytorch#49886 <https://github.com/pytorch/pytorch/issues/49886>`__). For ``U`` of a tall matrix and ``Vh`` of a wide one, it
-# also divides by :math:`\sigma`: a single 0 is enough.
+# ``svd`` divides by :math:`\sigma_j^2 - \sigma_i^2` (`Townsend <https://j-towns.github.io/papers/svd-derivative.pdf>`__). So
+# ``U`` of ``diag(3, 0, 0)`` gives NaN (as in `pytorch#49886 <https://github.com/pytorch/pytorch/issues/49886>`__). For ``U``
+# of a tall matrix and ``Vh`` of a wide one, a single 0 is enough.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount. The gap stays, or rounding closes it.
+# **Raising eps.** ``eps * torch.eye(n)`` raises all values by the same amount, so the gap stays. But keep ``eps`` above 1e-6
+# times the largest value: below, rounding can make the smallest one negative, and its root NaN.
 #
-# **Trusting a finite gradient.** Often rounding separates equal values. Then you divide one rounding error by another. For
-# the inverse root of 50 matrices, ``float32`` and ``float64`` disagree:
+# **Trusting a finite gradient.** Often rounding separates equal values, and you divide one rounding error by another. For the
+# inverse root of 50 matrices, ``float32`` and ``float64`` disagree:
 
 
 def inverse_root(A):
@@ -382,12 +382,25 @@ def _of_vectors(A):
 
 assert _grad(_of_vectors, _A).isfinite().all()
 assert _grad(_of_vectors, _A + torch.eye(3)).isnan().any()
+_negative = []
+for _rows, _n in ((8, 32), (16, 64), (64, 256)):  # fewer rows than features
+    for _seed in range(5):
+        _x = torch.randn(_rows, _n, generator=torch.Generator().manual_seed(_seed)) * 10
+        _x = _x - _x.mean(0)
+        _x = _x.T @ _x / _rows
+        _top = torch.linalg.eigvalsh(_x)[-1]
+        _least = [
+            torch.linalg.eigvalsh(_x + _e * _top * torch.eye(_n))[0]
+            for _e in (1e-8, 1e-6)
+        ]
+        _negative.append(bool(_least[0] < 0))
+        assert _least[1] > 0
+assert any(_negative)
 # sphinx_gallery_end_ignore
 
 # %%
 # **A loss of the vector itself.** If :math:`q` is an eigenvector, so is :math:`-q`, and another machine may return that one.
-# A real ``eigh`` lets this pass, so the gradient of ``t @ q`` has a meaningless sign. A complex vector can have any phase,
-# and ``backward`` raises:
+# So the gradient of ``t @ q`` has a meaningless sign. A complex vector can have any phase, and ``backward`` raises:
 
 Z = torch.tensor([[1, 1j, 0], [-1j, 3, 1 + 1j], [0, 1 - 1j, 6]], requires_grad=True)
 raised = []
@@ -466,30 +479,9 @@ for _fine in (
 _q = torch.tensor([[1, -1 - 1e-7], [1 + 1e-7, -1]])  # a tie: rounding picks the sign
 _q = torch.stack([row * row[row.abs().argmax()].sign() for row in _q])
 assert torch.allclose(_q[0], -_q[1])
-# sphinx_gallery_end_ignore
-
-# %%
-# The same loss times 0.001 passes the check, and ``torch.func.grad`` skipped it. Use a loss without a sign or phase,
-# such as ``(t @ q).abs() ** 2`` or the projector. Or, if one entry is clearly the largest, fix it:
-# ``q * q[q.abs().argmax()].sgn().conj()``.
-#
-# **full_matrices=True**, the default of ``svd``. For this tall matrix it adds columns to ``U``, which backward treats as
-# constants. The same number from the other columns has a gradient:
-
-tall = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
-extra = torch.linalg.svd(tall).U[:, 2:]
-U = torch.linalg.svd(tall, full_matrices=False).U
-for rest in ((t @ extra).square().sum(), t @ t - (t @ U).square().sum()):
-    (gradient,) = torch.autograd.grad(rest, tall)
-    print(
-        f"value {rest.item():.4f}   norm of the gradient {gradient.norm().item():.4f}"
-    )
-
-# sphinx_gallery_start_ignore
-assert gradient.norm() > 0.1
 assert torch.autograd.gradcheck(
     lambda A: t @ t - (t @ torch.linalg.svd(A, full_matrices=False).U).square().sum(),
-    tall,
+    torch.randn(3, 2, dtype=torch.float64, requires_grad=True),
 )
 for _shape in ((3, 2), (3, 1), (2, 3)):
     _A = torch.randn(_shape, dtype=torch.float64, requires_grad=True)
@@ -498,10 +490,15 @@ for _shape in ((3, 2), (3, 1), (2, 3)):
     _new = _U[:, _k:] if _shape[0] > _k else _Vh[_k:]
     (_found,) = torch.autograd.grad(_new.square().sum() + _new.sum(), _A)
     assert not _found.any() and _new.numel()
-assert abs((t @ extra).square().sum() - rest) < 1e-12
 # sphinx_gallery_end_ignore
 
 # %%
+# %%
+# Use a loss without a sign or phase, such as ``(t @ q).abs() ** 2`` or the projector. Or, if one entry is clearly the largest,
+# fix it: ``q * q[q.abs().argmax()].sgn().conj()``.
+#
+# **full_matrices=True**, the default of ``svd``, adds columns to ``U`` or rows to ``Vh``. Backward treats them as constants.
+#
 # **A matrix that is not symmetric.** ``eigh`` reads one triangle, by default the lower one, and the gradient is symmetric:
 
 B = torch.tensor([[1.0, 99.0], [0.5, 3.0]], requires_grad=True)
@@ -586,11 +583,10 @@ assert torch.autograd.grad((_first * torch.ones(3, 3)).sum(), _eye)[0].isnan().a
 
 # %%
 # A single value has a :ref:`kink <sphx_glr_gallery_differentiation_points_without_a_derivative.py>` where it meets another one,
-# and PyTorch picks a slope. The nuclear norm has a kink at a singular value 0, and ``pinv`` jumps where the rank changes. A
-# second derivative needs the vectors: at equal values it was NaN.
+# and PyTorch picks a slope. A second derivative needs the vectors.
 #
 # **You need a function of the matrix.** Compute it without vectors: ``matrix_exp``, ``solve``, ``logdet``, ``cholesky``. If any
-# whitening will do, one with ``cholesky`` does not divide by gaps.
+# whitening will do, take one with ``cholesky``:
 
 L = torch.linalg.cholesky(torch.cov(h.T) + 1e-3 * torch.eye(6))
 white = torch.linalg.solve_triangular(L, (h - h.mean(0)).T, upper=False).T
@@ -678,12 +674,25 @@ _w = _c @ InverseRoot.apply(_c.T @ _c / 64 + 1e-3 * torch.eye(6))
 assert torch.allclose(_w, whiten(h.detach()), atol=1e-5)
 _w.abs().mean().backward()
 assert _h.grad.isfinite().all() and _h.grad.abs().max() > 0
+_h, _found, _refused = h.detach().bfloat16().requires_grad_(), [], []
+with torch.autocast("cpu", torch.bfloat16):
+    for _on in (True, False):
+        with torch.autocast("cpu", torch.bfloat16, enabled=_on):
+            _c = _h.float() - _h.float().mean(0)
+            _found.append(_c @ InverseRoot.apply(_c.T @ _c / 64 + 1e-3 * torch.eye(6)))
+try:
+    _found[0].abs().mean().backward()
+except RuntimeError as error:
+    _refused.append(str(error))
+assert "dtype" in _refused[0]
+_found[1].abs().mean().backward()
+assert _h.grad.isfinite().all() and _found[1].dtype == torch.float32
 # sphinx_gallery_end_ignore
 
 # %%
 # **You need vectors.** Broadening replaces :math:`1/d` by :math:`d / (d^2 + \varepsilon)`, a Lorentzian, in the formula
-# (as in `PEPSKit.jl#139 <https://github.com/QuantumKitHub/PEPSKit.jl/issues/139>`__). At :math:`d = 0` it is 0. So the gradient
-# is finite even where none exists:
+# (as in `PEPSKit.jl#139 <https://github.com/QuantumKitHub/PEPSKit.jl/issues/139>`__). So the gradient is finite even where none
+# exists. Choose :math:`\varepsilon` much smaller than the squares of the gaps that you need, or their gradient is lost:
 
 
 class BroadEigh(torch.autograd.Function):
@@ -718,6 +727,18 @@ _same = torch.diag(torch.tensor([1.0, 1, 2], dtype=torch.float64))
 assert _grad(of_one_vector, _same).isnan().any()
 _made_up = _grad(lambda A: losses["one vector"](*BroadEigh.apply(A, 1e-8)), _same)
 assert _made_up.isfinite().all() and _made_up.any()
+_A = 1e-5 * torch.tensor([[2.0, 1, 0], [1, 3, 1], [0, 1, 5]], dtype=torch.float64)
+_kept = _grad(lambda A: losses["one vector"](*torch.linalg.eigh(A)), _A)
+for _eps, _lost in ((1e-8, True), (1e-16, False)):
+    _off = (
+        _grad(lambda A, e=_eps: losses["one vector"](*BroadEigh.apply(A, e)), _A)
+        - _kept
+    )
+    assert (
+        (_off.norm() > 0.9 * _kept.norm())
+        == _lost
+        == (_off.norm() > 1e-4 * _kept.norm())
+    )
 # sphinx_gallery_end_ignore
 
 
@@ -847,10 +868,11 @@ assert _values[1] - _values[0] < 1e-9
 tabulate_errors()
 
 # %%
-# Broadening is right for the projector, because the numerator is 0 as well. The root needs the limit of 0 / 0, but broadening
-# puts a 0 there: more than a quarter of the gradient is lost, in ``float64`` too. Separating is off by about as much as it
-# adds to ``A``, and can close another gap. ``InverseRoot`` gives no NaN in the whitening at the top. It has no second
-# derivative, and ``torch.func`` refuses it.
+# Broadening is right for the projector. The root needs the limit of 0 / 0, but broadening puts a 0 there: more than a quarter
+# of the gradient is lost, in ``float64`` too. Separating is off by about as much as it adds to ``A``.
+#
+# ``InverseRoot`` gives no NaN in the whitening at the top. It has no second derivative, and ``torch.func`` refuses it. Under
+# autocast, compute ``whiten(h.float())`` inside ``with torch.autocast("cuda", enabled=False):``.
 
 # %%
 # Exercise
@@ -860,8 +882,8 @@ tabulate_errors()
 #
 # .. solution::
 #
-# At ``diag(1, 2)`` it is 1 everywhere, and at ``diag(1, 1)`` NaN. With ``detach`` nothing is divided, and the entries off the
-# diagonal are 0: finite and wrong.
+# At ``diag(1, 2)`` it is 1 everywhere, and at ``diag(1, 1)`` NaN. With ``detach``, the entries off the diagonal are 0: finite
+# and wrong.
 
 found = {}
 for name, second in {"diag(1, 2)": 2.0, "diag(1, 1)": 1.0}.items():

@@ -4,18 +4,17 @@ The cost of recording: grad, no_grad, inference_mode, hooks, anomaly mode
 
 .. in-short::
 
-   In a forward pass, autograd's bookkeeping is work for each operation, whatever the size of your tensors. So it shows where
-   they are tiny. What grows with them is the memory, because results are kept for backward, and on a CPU new memory can cost
-   time too. For validation write ``with torch.no_grad():``; ``inference_mode()`` saves a little more in a program that only
-   predicts. Anomaly mode stores a Python stack for each node, so switch it on only for the run that fails.
+   Recording a forward pass costs some time for each operation, whatever the size of your tensors. So you see it where they
+   are tiny. What grows with them is the memory, because results are kept for backward, and on a CPU new memory can cost time
+   too. For validation call ``model.eval()`` and write ``with torch.no_grad():``; ``inference_mode()`` saves a little more in
+   a program that only predicts. Anomaly mode stores a Python stack for each node, so switch it on only for the run that
+   fails.
 """
 
 # %%
 # The problem: is autograd slowing me down?
 # -----------------------------------------
-# Would ``no_grad`` make your evaluation faster? The fastest of 300 runs of ten small layers:
-
-# varies: Times depend on the machine and its load.
+# Would ``no_grad`` make your evaluation faster? Take ten layers:
 
 import time
 from contextlib import nullcontext
@@ -44,17 +43,50 @@ def forward(h, w, hook=None):
     return h
 
 
-x, w = make_matrices(16)
-for mode in (nullcontext, torch.no_grad, torch.inference_mode):
-    times = []
-    with mode():
-        for _ in range(300):
-            start = time.perf_counter()
-            forward(x, w)
-            times.append(time.perf_counter() - start)
-    print(f"{mode.__name__:<15} {min(times) * 1e6:.0f} microseconds")
+def kept_bytes(x, w):  # what is kept for backward, beside x and w
+    kept = {}
+
+    def note(tensor):
+        kept[tensor.data_ptr()] = tensor.nbytes
+        return tensor.detach()  # saved, so its memory is not used again
+
+    with saved_tensors_hooks(note, lambda tensor: tensor):
+        forward(x, w)
+    own = {x.data_ptr(), w.data_ptr()}
+    return sum(size for address, size in kept.items() if address not in own)
+
 
 # %%
+# The fastest run in three modes, small and larger:
+
+# varies: Times depend on the machine and its load. The bytes do not.
+
+MODES = nullcontext, torch.no_grad, torch.inference_mode
+for size, rounds in ((16, 300), (128, 50)):
+    x, w = make_matrices(size)
+    times = {mode: [] for mode in MODES}
+    for _ in range(rounds):
+        for mode in MODES:
+            with mode():
+                start = time.perf_counter()
+                forward(x, w)
+                times[mode].append(time.perf_counter() - start)
+    for mode in MODES:
+        with mode():
+            kept = kept_bytes(x, w)
+        took = min(times[mode]) * 1e6
+        print(f"n = {size:<3}  {mode.__name__:<15} {took:4.0f} us  {kept:>7,} bytes")
+        # sphinx_gallery_start_ignore
+        assert kept == (10 * x.nbytes if mode is nullcontext else 0)
+        assert x.nbytes in (1024, 65_536)
+        # sphinx_gallery_end_ignore
+
+# %%
+# **Recording costs some time for each operation, and memory that grows with your tensors.** In each size, compare the first row
+# (``nullcontext`` changes nothing, so it records) with the second. All ten results are kept for backward, but under ``no_grad``
+# none. With large tensors, that is the main reason to use it: see :ref:`memory by mode
+# <sphx_glr_gallery_memory_memory_by_mode.py>`.
+#
 # What does a forgotten debugging switch cost? Six ways through these layers, for several sizes:
 #
 # .. how-measured:: In a new thread, each round runs all ways in turn, and the fastest run of each counts.
@@ -187,9 +219,8 @@ assert not _tracked
 
 # %%
 # On the left a matrix has 4 numbers, and the time is mostly what PyTorch needs to call an operation at all. So you see what
-# each way adds. On the right a matrix product takes 33 million floating point operations, so what is added is a smaller part.
-# ``inference_mode`` leaves out more than ``no_grad``: its tensors have :ref:`no version counter
-# <sphx_glr_gallery_modes_grad_modes.py>`.
+# each way adds. On the right the products take most of the time. ``inference_mode`` leaves out more than ``no_grad``: its
+# tensors have :ref:`no version counter <sphx_glr_gallery_modes_grad_modes.py>`.
 
 # %%
 # What each way adds
@@ -227,7 +258,7 @@ def count_additions(way):
     row = {
         "operators": called["aten::mm"] + called["aten::tanh"],
         "nodes": len(nodes),
-        "tensors saved": sum(map(saved_by, nodes)),
+        "saved": sum(map(saved_by, nodes)),
         "stacks": sum("traceback_" in node.metadata for node in nodes),
         "hook calls, forward": in_forward,
     }
@@ -290,12 +321,11 @@ tabulate_counts()
 
 # %%
 # Each way computes the same 10 products and 10 times ``tanh``. Recording makes a node for each, and one more that adds to
-# ``w.grad``. It saves 29 tensors: the weight nine times, nine of the ten results twice, the last result and the input
-# once. Saved-tensor hooks are called for each of the 29, when it is saved and when backward needs it. A tensor hook is called
-# in backward. Anomaly mode stores a stack for each of the 21 nodes. The size of the tensors appears nowhere.
+# ``w.grad``. It saves 29 references, several to the same tensor. Saved-tensor hooks are called for each of them, when it is
+# saved and when backward needs it. A tensor hook is called in backward. Anomaly mode stores a stack for each node.
 #
-# Some functions compute differently when they are recorded. ``max_pool1d`` then also notes where each maximum was. In eval
-# mode, ``nn.TransformerEncoderLayer`` calls one fused operator under ``no_grad``, but many when it is recorded.
+# A few functions compute differently when they are recorded. In eval mode, ``nn.TransformerEncoderLayer`` calls one fused
+# operator under ``no_grad``, but many when it is recorded.
 
 # %%
 # Backward costs more than recording
@@ -311,43 +341,14 @@ print("products in backward:", in_backward["aten::mm"])
 assert in_forward["aten::mm"] == 10 and in_backward["aten::mm"] == 19
 
 # %%
-# If you train all weights, and matrix products take most of the time, forward and backward take two to three times as long as
-# forward alone.
+# So if you train all weights, and matrix products take most of the time, forward and backward together take about three times
+# as long as forward alone.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Judging by time alone.** Recording keeps results for backward:
-
-x, w = make_matrices(256)
-kept = {}
-
-
-def note(tensor):
-    kept[tensor.data_ptr()] = tensor.nbytes
-    return tensor.detach()
-
-
-with saved_tensors_hooks(note, lambda tensor: tensor):
-    result = forward(x, w)
-extra = sum(kept.values()) - x.nbytes - w.nbytes
-print(f"n = 256: {extra:,} bytes kept beside x and w")
-
-# sphinx_gallery_start_ignore
-assert extra == 10 * result.nbytes == 2_621_440
-kept.clear()
-with torch.no_grad(), saved_tensors_hooks(note, lambda tensor: tensor):
-    forward(x, w)
-assert not kept
-# sphinx_gallery_end_ignore
-
-# %%
-# All ten results are kept, but under ``no_grad`` none of them. With large tensors, that is the main reason to use it: see
-# :ref:`memory by mode <sphx_glr_gallery_memory_memory_by_mode.py>`, or :doc:`which switch to use </guide/which-switch>`.
-#
-# **Expecting equal times with large tensors.** A matrix product is much work, but an element-wise product is little, so you see
-# what memory costs. Under ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory each
-# time:
+# **Expecting equal times with large tensors.** An element-wise product is little work, so you see what memory costs. Under
+# ``no_grad``, PyTorch uses the memory of an earlier result again. Recording needs new memory each time:
 
 x, w = make_matrices(1024)
 
@@ -385,8 +386,8 @@ print("gradient mode on:", torch.is_grad_enabled(), "  node:", result.grad_fn)
 assert torch.is_grad_enabled() and result.grad_fn is None
 
 # %%
-# **Leaving anomaly mode on.** For each node it formats the whole Python stack, from the start of the thread to the operation.
-# So its cost grows with the depth at which your model is called, and a training framework calls it from far down.
+# **Leaving anomaly mode on.** For each node it formats the whole Python stack. So its cost grows with the depth at which your
+# model is called, and a training framework calls it from far down.
 #
 # .. how-measured:: Two functions call each other, up to 80 times, and the last one runs the forward pass in anomaly mode.
 

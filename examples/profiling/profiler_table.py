@@ -4,11 +4,11 @@ How to read the torch.profiler table: Self CPU and CPU total
 
 .. in-short::
 
-   Run a few steps inside ``with torch.profiler.profile() as prof:``, then
-   ``print(prof.key_averages().table(sort_by="self_cpu_time_total"))``. *Self CPU* is the time in the operator itself. *CPU
-   total* includes the operators that it called. So sort by self to find where the time goes. Do not add up CPU total, because
-   it counts the same time several times. Let the first steps pass before you record. For kernels on a GPU, read the CUDA
-   columns.
+   Run a few steps inside ``with torch.profiler.profile() as prof:``, and
+   after the block ``print(prof.key_averages().table(sort_by="self_cpu_time_total"))``. *Self CPU* is the time in the operator
+   itself. *CPU total* includes the operators that it called. So sort by self to find where the time goes. Do not add up CPU
+   total, because it counts the same time several times. Let the first steps pass before you record. For kernels on a GPU,
+   read the CUDA columns.
 
 .. index::
    single: profiler; Self CPU and CPU total
@@ -21,7 +21,7 @@ How to read the torch.profiler table: Self CPU and CPU total
 # %%
 # Which operator takes the time?
 # ------------------------------
-# A training step is slow. A clock says how long it takes, and the profiler says in which operators. Two steps, after one that
+# A training step is slow. In which operators does it spend its time? Record forward and backward of two steps, after one that
 # is not recorded:
 
 # varies: Times depend on the machine and its load. The counts do not.
@@ -89,24 +89,44 @@ for _sort in ("self_cpu_time_total", "cpu_time_total", "cpu_time", "count"):
 # %%
 # What each column means
 # ----------------------
-# - **Name**: what ran. ``aten::`` marks an operator of PyTorch's C++ library. The names with ``Backward`` are explained below.
+# - **Name**: what ran. ``aten::`` marks an operator of PyTorch's C++ library. ``Backward`` is explained below.
 # - **Self CPU**: time in the operator itself, *without* the operators that it called.
 # - **CPU total**: the same *with* the operators that it called.
 # - **CPU time avg**: CPU total divided by the number of calls.
 # - **# of Calls**: how many recorded calls the row adds up.
-# - **Self CPU %** and **CPU total %**: both are shares of the sum of the whole *Self CPU* column. The profiler prints that sum
-#   below the table as *Self CPU time total*.
+# - **Self CPU %** and **CPU total %**: both are shares of *Self CPU time total*, the sum below the table.
 #
 # Time that Python spends between two operators is missing. To see it, put the code into ``with record_function("my part"):``,
 # because that makes a row for it.
 #
 # In Python, a row has ``self_cpu_time_total``, ``cpu_time_total`` and ``cpu_time`` (the average), in microseconds, and
 # ``count``. You can also pass these names to ``sort_by``.
+#
+# All convolutions share one row. Which of your layers is it? ``record_shapes=True`` splits the row by the shapes of the inputs:
+
+# varies: Times depend on the machine and its load. The shapes do not.
+
+with profile(activities=[ProfilerActivity.CPU], record_shapes=True) as prof_shapes:
+    step()
+
+for row in prof_shapes.key_averages(group_by_input_shape=True):
+    if row.key == "aten::conv2d":
+        image, weight = row.input_shapes[:2]
+        print(f"image {image} weight {weight}: {row.cpu_time_total / 1000:.1f} ms")
+
+# sphinx_gallery_start_ignore
+_shapes = [
+    row.input_shapes[1]
+    for row in prof_shapes.key_averages(group_by_input_shape=True)
+    if row.key == "aten::conv2d"
+]
+assert sorted(_shapes) == [[32, 3, 3, 3], [64, 32, 3, 3]]
+# sphinx_gallery_end_ignore
 
 # %%
 # Self against total on one call
 # ------------------------------
-# Operators call operators. ``prof.events()`` lists the single recorded calls, and each call knows its children.
+# Operators call operators. ``prof.events()`` lists the recorded calls, and each knows its children.
 #
 # .. how-measured:: This code prints one recorded call, and below it, indented, the calls that it made.
 
@@ -143,16 +163,13 @@ del event, children
 # sphinx_gallery_end_ignore
 
 # %%
-# Self is total minus the totals of the direct children.
-#
-# ``aten::conv2d`` calls ``aten::convolution``, but an operator further down does the arithmetic. Its time is only in the total
-# of ``aten::conv2d``. So sort by *self* to find where the time is spent, and by *total* to find which call of yours spent it.
+# **Self is total minus the totals of the direct children.** So sort by *self* to find where the time is spent, at the bottom of
+# such a tree, and by *total* to find which call of yours spent it.
 
 # %%
 # The counts follow from the model
 # --------------------------------
-# Times change from run to run, but counts follow from the model and the number of steps. Take ResNet-18, as ``torchvision`` has
-# it:
+# Times change from run to run, but counts do not. Take ResNet-18, as ``torchvision`` has it:
 
 
 class Block(nn.Module):
@@ -239,9 +256,9 @@ assert path.grad_fn.name() == "ConvolutionBackward0"
 # sphinx_gallery_end_ignore
 
 # %%
-# When backward reaches the node ``ConvolutionBackward0``, three rows record it, one inside the other. The engine handles the
-# node (``autograd::engine::evaluate_function: ConvolutionBackward0``, here shortened to ``engine:``). The node runs. It calls
-# the operator that computes.
+# Three rows record the node ``ConvolutionBackward0``, one inside the other. The engine handles the node
+# (``autograd::engine::evaluate_function: ConvolutionBackward0``, shortened to ``engine:`` below). The node runs. It calls the
+# operator that computes.
 
 # varies: Times depend on the machine. What the operator calls depends on the processor.
 
@@ -320,42 +337,10 @@ assert sum(_event.name in _outermost for _event in prof.events()) == 2 * 2 * 67
 # sphinx_gallery_end_ignore
 
 # %%
-# The table in older notes: ``torch.autograd.profiler``
-# -----------------------------------------------------
-# Older notes use ``torch.autograd.profiler.profile``. It still works, and its table has the same columns. Its documentation
-# calls it the backend and recommends ``torch.profiler``:
-
-# varies: Times depend on the machine and its load. The counts do not.
-
-with torch.autograd.profiler.profile() as old:
-    for _ in range(2):
-        step()
-
-older = old.key_averages()
-print(older.table(sort_by="self_cpu_time_total", row_limit=6, max_name_column_width=32))
-assert {row.key: row.count for row in older} == counts
-
-# sphinx_gallery_start_ignore
-assert "This is the backend, most people should use" in old.__doc__
-_heads = [
-    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, older)
-]
-assert _heads[0] == _heads[1]
-assert "conv2d" not in by_name
-assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in by_name)
-# sphinx_gallery_end_ignore
-
-# %%
-# In the linked older tables the forward row is ``conv2d``, without ``aten::`` (`pytorch#32370
-# <https://github.com/pytorch/pytorch/issues/32370>`__), and the backward row is named after a library,
-# ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
-# ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__).
-
-# %%
 # What people get wrong
 # ---------------------
-# **Adding up CPU total.** The time of a call is also part of the total of its parent, of its parent's parent, and so on. But
-# *Self CPU* counts it once. This run used one thread, so the sum of *Self CPU* is below the time on the clock:
+# **Adding up CPU total.** The time of a call is also part of the total of its parent, of its parent's parent, and so on. *Self
+# CPU* counts it once:
 
 # varies: Times depend on the machine and its load.
 
@@ -407,9 +392,8 @@ assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
 # %%
 # If nothing ran on a GPU, ``sort_by="self_cuda_time_total"`` silently leaves the rows unsorted, because all values are 0.
 #
-# **Reading select and as_strided as work.** They only make a view, and ``as_strided`` is part of each ``t`` and ``expand``.
-# Many calls of ``select`` often come from a loop over a tensor, in your code or in a ``DataLoader``. So let one operator do it
-# instead:
+# **Reading select and as_strided as work.** They only make a view. Many calls of ``select`` often come from a loop over a
+# tensor, in your code or in a ``DataLoader``. Let one operator do it instead:
 
 numbers = torch.ones(100)
 for name, add_up in {"sum(numbers)": sum, "numbers.sum()": torch.sum}.items():
@@ -505,8 +489,11 @@ assert sum(_event.name == "aten::conv2d" for _event in _seen) == 20
 # **Judging by the first step.** It may do work that happens only once, such as making the buffers of Adam. So let it pass, as
 # :ref:`a schedule <sphx_glr_gallery_profiling_profiler_schedule.py>` does.
 #
-# **Asking for the GPU with an old argument.** In PyTorch 2.13, ``torch.autograd.profiler.profile`` warns about
-# ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
+# **Copying from older notes.** They use ``torch.autograd.profiler.profile``. Its table has the same columns, but long ago the
+# rows were called ``conv2d`` (`pytorch#32370 <https://github.com/pytorch/pytorch/issues/32370>`__) and
+# ``MkldnnConvolutionBackward`` (`pytorch#27974 <https://github.com/pytorch/pytorch/issues/27974>`__) or
+# ``CudnnConvolutionBackward`` (`kaldi#3999 <https://github.com/kaldi-asr/kaldi/pull/3999>`__). In PyTorch 2.13 this class
+# warns about ``use_cuda=True`` and recommends ``use_device``, which ``torch.profiler.profile`` does not know. There, write
 # ``activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]``, or nothing: both are the default where CUDA is available.
 #
 # .. torch-changed:: 2.14
@@ -531,6 +518,16 @@ except TypeError as error:
 
 # sphinx_gallery_start_ignore
 _context.__exit__(None, None, None)
+with torch.autograd.profiler.profile() as _older:
+    for _ in range(2):
+        step()
+_older = _older.key_averages()
+assert {row.key: row.count for row in _older} == counts
+_heads = [
+    table.table(max_name_column_width=32).splitlines()[1] for table in (rows, _older)
+]
+assert _heads[0] == _heads[1] and "conv2d" not in counts
+assert not any(name.startswith(("MkldnnConv", "CudnnConv")) for name in counts)
 _old = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 14)
 _argument = "use_device" if _old else "use_cuda"
 assert f"unexpected keyword argument '{_argument}'" in message
@@ -549,13 +546,13 @@ assert profile().activities == _default == torch.profiler.supported_activities()
 # %%
 # Exercise
 # --------
-# The table of ResNet-18 has a row ``aten::add_``, an addition in place, with 56 calls. But the code above has no such line.
-# Where do the 56 calls come from? Each recorded call knows its ``cpu_parent``.
+# ResNet-18 has a row ``aten::add_``, an addition in place, with 56 calls. Where do they come from? Each recorded call knows its
+# ``cpu_parent``.
 #
 # .. solution::
 #
 # Group the calls by parent. 16 are made by the engine, 8 in each step: one for each block, where the gradients of the two
-# paths meet in the block's input, as in the graph above. The sum over paths is this addition.
+# paths meet in the block's input, as in the graph above.
 
 parents = Counter()
 for call in prof.events():
