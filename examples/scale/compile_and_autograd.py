@@ -153,7 +153,7 @@ x.grad = None
 # .. how-measured:: Five hooks are registered before the first call of a compiled model, or after it; this notes which ones run.
 
 HOOKS = {
-    "forward, on a layer": lambda model, compiled: model[0].register_forward_hook,
+    "forward, on a layer": lambda m, _: m[0].register_forward_hook,
     "full backward, on a layer": lambda m, _: m[0].register_full_backward_hook,
     "forward, on the compiled model": lambda _, compiled: (
         compiled.register_forward_hook
@@ -336,7 +336,8 @@ for compiled in (False, True):
         optimizer.step()
         optimizer.zero_grad()
         norms.append(net.second.weight.norm().item())
-    print(f"compiled: {compiled!s:<5}  second head: {norms[0]:.3f} -> {norms[-1]:.3f}")
+    first, *_, last = norms
+    print(f"compiled: {compiled!s:<5}  second head: {first:.3f} -> {last:.3f}")
 
 # sphinx_gallery_start_ignore
 assert norms[-1] < 0.95 * norms[0]
@@ -551,11 +552,11 @@ class LoggedSine(Sine):
         return Sine.backward(ctx, gradient)
 
 
-for function in (Sine, LoggedSine):
-    compiled = torch.compile(lambda x, f=function: f.apply(x) * 2, backend="aot_eager")
+for kind in (Sine, LoggedSine):
+    compiled = torch.compile(lambda x, f=kind: f.apply(x) * 2, backend="aot_eager")
     result = compiled(x)
     node, _ = result.grad_fn.next_functions[0]
-    print(f"{function.__name__}:", result.grad_fn.name(), "<-", node.name())
+    print(f"{kind.__name__}:", result.grad_fn.name(), "<-", node.name())
 
 # sphinx_gallery_start_ignore
 assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
@@ -574,7 +575,7 @@ assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
 torch.manual_seed(0)
 net = Net()
 body = torch.compile(lambda x: torch.tanh(net.body(x)), backend="aot_eager")
-head = torch.compile(lambda features: net.head(features).sum(), backend="aot_eager")
+head = torch.compile(lambda h: net.head(h).sum(), backend="aot_eager")
 
 features = body(torch.ones(1, 3))
 features.retain_grad()
