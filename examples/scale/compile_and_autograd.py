@@ -553,13 +553,13 @@ class LoggedSine(Sine):
 
 
 for kind in (Sine, LoggedSine):
-    compiled = torch.compile(lambda x, f=kind: f.apply(x) * 2, backend="aot_eager")
-    result = compiled(x)
+    run = torch.compile(lambda x, f=kind: 2 * f.apply(x), backend="aot_eager")
+    result = run(x)
     node, _ = result.grad_fn.next_functions[0]
     print(f"{kind.__name__}:", result.grad_fn.name(), "<-", node.name())
 
 # sphinx_gallery_start_ignore
-assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
+assert _nodes(run(x)) == [COMPILED, "LoggedSineBackward"]
 # sphinx_gallery_end_ignore
 
 # %%
