@@ -17,7 +17,7 @@ How to benchmark PyTorch code: Timer, Measurement, Compare
 # %%
 # The problem: one reading is one of many
 # ---------------------------------------
-# You read the clock before and after a call. The next reading gives a different number:
+# Is your change to the model faster? You read the clock before and after a call. The next reading gives a different number:
 
 # varies: Times depend on the machine, its load, and what ran before in the same process.
 
@@ -86,8 +86,8 @@ _threads = torch.get_num_threads()
 
 # %%
 # Each dot could have been your one number. The first call can be slow because libraries are loaded and memory is taken from the
-# system. Later calls can be slow because other programs use the machine. (Use ``time.perf_counter()`` for differences:
-# ``time.time()`` is the system's clock, which can be set while you measure.)
+# system. Later calls can be slow because other programs use the machine. **So repeat the call, and report the median and the
+# spread.** (Use ``time.perf_counter()``: the clock of ``time.time()`` can be set while you measure.)
 
 # %%
 # A Timer
@@ -113,7 +113,7 @@ assert sum(measured.raw_times) >= 0.2
 # ``blocked_autorange`` adds blocks until their times add up to ``min_run_time``. ``adaptive_autorange`` goes on until the
 # blocks agree well enough, or until ``max_run_time``.
 #
-# .. how-measured:: Setup and statement write to a list, which tells the blocks and the length of each.
+# .. how-measured:: Setup and statement write to a list, which tells the length of each block.
 
 
 def blocks(measure):
@@ -178,16 +178,15 @@ assert set(_runs) == {False} and len(_runs) == 1010
 tabulate_blocks(ways)
 
 # %%
-# The second argument, ``setup``, runs once for each block, **not** for each run, in the warm-up too. In the two
-# ``autorange`` ways, the first five blocks are *empty*: they measure what reading the clock costs. Blocks of 1, 10, 100 and so
-# on follow, until that cost is negligible. ``timeit(n)`` warms up with one block of ``n // 100`` runs, at least two. Python's
-# garbage collector is off while a block runs.
+# The second argument, ``setup``, runs once for each block, **not** for each run. In the two ``autorange`` ways, the first five
+# blocks are *empty*: they measure what reading the clock costs. Blocks of 1, 10, 100 and so on follow, until that cost is
+# negligible. ``timeit(n)`` warms up with one block of ``n // 100`` runs, at least two.
 
 # %%
 # Median, mean and spread
 # -----------------------
 # A ``Measurement`` holds one time per block, divided by the runs in a block. These two are made by hand, with eight blocks
-# each. In the first, one block was disturbed; in the second, four were.
+# each. In the first, one block was disturbed. In the second, four were.
 
 task = TaskSpec("net(batch)", setup="", label="made by hand")
 quiet = Measurement(100, [0.100, 0.101, 0.102, 0.103, 0.104, 0.105, 0.106, 0.9], task)
@@ -210,14 +209,13 @@ assert _single.iqr == 0 and not _single.has_warnings and "IQR" not in repr(_sing
 
 # %%
 # One slow block nearly doubled the mean of the first, and left its median alone. ``IQR`` is the interquartile range, the width
-# of the middle half of the times. A warning is printed if it is at least a tenth of the median. With a single block there is no
-# spread to see: give ``min_run_time`` enough time for many blocks.
+# of the middle half of the times. A single block shows no spread, so give ``min_run_time`` enough time for many.
 
 # %%
 # Several candidates, in turn
 # ---------------------------
-# ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. Run all candidates in turn, in
-# short rounds, so that other load meets each of them. First make sure that they compute the same.
+# ``Compare`` makes a table: a row for each ``sub_label``, a column for each ``description``. Run the candidates in turn, so
+# that other load meets each of them. First make sure that they compute the same.
 
 candidates = {
     "Python loop": lambda x: sum(v * v for v in x),
@@ -270,29 +268,71 @@ assert _raised == [True]
 
 # %%
 # Give each candidate a ``sub_label``: with the same labels, measurements are silently merged, or one is dropped. Without
-# ``description``, printing it raises ``TypeError: object of type 'NoneType' has no len()``. Before you believe a small
-# difference, repeat the whole measurement and see whether the order stays.
+# ``description``, printing raises a ``TypeError``.
 
 # %%
 # What people get wrong
 # ---------------------
-# **Expecting a Timer to see local names.** The statement runs in its own namespace. Pass the names as ``globals``:
+# **Timing the model that you go on to train.** The statement really runs, often hundreds of times. A training step moves the
+# weights, and in ``train()`` mode a forward changes ``BatchNorm``. Time a copy:
+
+from copy import deepcopy
 
 
-def in_a_function():
+def training_step(net, optimizer):
+    optimizer.zero_grad()
+    net(batch).square().mean().backward()
+    optimizer.step()
+
+
+def time_training_step(net):
+    net = deepcopy(net)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    names = {"net": net, "optimizer": optimizer, "step": training_step}
+    timer = Timer("step(net, optimizer)", globals=names)
+    return timer.blocked_autorange(min_run_time=0.05)
+
+
+before = net[0].weight.detach().clone()
+time_training_step(net)
+print("the weights are as before:", torch.equal(net[0].weight, before))
+
+# sphinx_gallery_start_ignore
+assert torch.equal(net[0].weight, before) and net[0].weight.grad is None
+_net = nn.Sequential(nn.Linear(64, 4), nn.BatchNorm1d(4))
+_old = deepcopy(_net.state_dict())
+_names = {"net": _net, "batch": batch}
+_names["optimizer"] = torch.optim.SGD(_net.parameters(), lr=0.1)
+Timer("net(batch)", globals=_names).timeit(300)
+assert torch.equal(_net[0].weight, _old["0.weight"])
+assert _net[1].num_batches_tracked > 300
+assert not torch.equal(_net[1].running_mean, _old["1.running_mean"])
+_step = "optimizer.zero_grad(); net(batch).sum().backward(); optimizer.step()"
+Timer(_step, globals=_names).timeit(10)
+assert not torch.equal(_net[0].bias, _old["0.bias"]) or not torch.equal(
+    _net[1].bias, _old["1.bias"]
+)
+_many = Timer("len(runs)", globals={"runs": range(3)}, setup="")
+assert _many.blocked_autorange(min_run_time=0.01).number_per_run > 100
+# sphinx_gallery_end_ignore
+
+# %%
+# **Expecting a Timer to see local names.** Without ``globals``, they raise ``NameError``.
+
+# sphinx_gallery_start_ignore
+
+
+def _in_a_function():
     local = torch.ones(3)
-    timer = Timer("local + 1", globals={"local": local})
-    print(timer.timeit(10).number_per_run, "runs")
+    Timer("local + 1", globals={"local": local}).timeit(10)
     Timer("local + 1").timeit(10)
 
 
+message = ""
 try:
-    in_a_function()
+    _in_a_function()
 except NameError as error:
     message = str(error)
-    print("NameError:", message)
-
-# sphinx_gallery_start_ignore
 assert message == "name 'local' is not defined"
 _used, scale = [], 1
 _timer = Timer("_used.append(scale)", globals=globals())
@@ -368,14 +408,14 @@ assert importlib.util.find_spec("torch.utils.bottleneck") is None
 # %%
 # The batch of 16 made a version for any number of rows above 1.
 #
-# **Looking for torch.utils.bottleneck.** Older notes recommend it. It has been removed. Use the
-# :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` to find *where* the time goes.
+# **Looking for torch.utils.bottleneck.** It has been removed. The
+# :ref:`profiler <sphx_glr_gallery_profiling_profiler_table.py>` finds *where* the time goes.
 
 # %%
 # Exercise
 # --------
-# You want the time of the backward pass alone, and build the loss in ``setup``. Why does this fail? Fix it, and predict
-# ``x.grad`` after ``timeit(100)`` if each backward adds 1.
+# You want the time of backward alone, and build the loss in ``setup``. Why does this fail? Fix it, and predict ``x.grad`` after
+# ``timeit(100)`` if each backward adds 1.
 
 x = torch.ones(3, requires_grad=True)
 names = {"x": x}
@@ -392,8 +432,8 @@ assert message.startswith("Trying to backward through the graph a second time")
 # %%
 # .. solution::
 #
-# ``setup`` runs once for each block, and the statement many times: the second backward finds that the graph was freed. Keep it
-# with ``retain_graph=True``. Then ``x.grad`` counts the runs, and the two of the warm-up: 102.
+# ``setup`` runs once for each block, so the second backward finds that the graph was freed. Keep it with ``retain_graph=True``.
+# Then ``x.grad`` counts the runs, and the two of the warm-up: 102.
 
 x.grad = None
 backward = "loss.backward(retain_graph=True)"
@@ -409,12 +449,12 @@ assert x.grad is None
 # sphinx_gallery_end_ignore
 
 # %%
-# The accumulation into ``x.grad`` is timed along with it. ``torch.autograd.grad(loss, x, retain_graph=True)`` leaves it out.
+# This times the addition into ``x.grad``, too. ``torch.autograd.grad(loss, x, retain_graph=True)`` leaves it out.
 
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error of the exercise.
+# - :ref:`sphx_glr_gallery_errors_backward_twice.py`.
 # - In PyTorch's reference: `torch.utils.benchmark
 #   <https://docs.pytorch.org/docs/stable/benchmark_utils.html>`__ and the recipe `PyTorch Benchmark
 #   <https://docs.pytorch.org/tutorials/recipes/recipes/benchmark.html>`__.

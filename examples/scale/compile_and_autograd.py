@@ -16,9 +16,9 @@ torch.compile and autograd: hooks, double backward, graph breaks
 .. in-short::
 
    Parameters and inputs should get the gradients of eager PyTorch, up to rounding and random numbers. But autograd has one
-   node for each compiled graph, and sees nothing inside it. Without an error, hooks that you register on layers after the
-   first call are skipped, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN)
-   instead of ``None``. With ``torch.autograd``, a gradient of a gradient raises, or is silently zero. Run that one call
+   node for each compiled graph, and sees nothing inside it. So, without an error, hooks that you register on layers after
+   the first call are skipped, intermediate results get no gradient, and parameters of an unused output get zeros (or NaN)
+   instead of ``None``. A gradient of a gradient by ``torch.autograd`` raises, or is silently zero. Run that one call
    uncompiled:
 
    .. code-block:: python
@@ -30,36 +30,40 @@ torch.compile and autograd: hooks, double backward, graph breaks
 # %%
 # The same gradient, another graph
 # --------------------------------
-# You compile a model, and training works. Then a hook does not run, or a gradient penalty fails. The reason is the graph that
-# autograd records:
+# You compile a model, and training works. Then a hook does not run, or a gradient penalty fails. To see why, look at the graph
+# that autograd records for a loss, first in *eager* PyTorch, which is PyTorch without ``torch.compile``:
 
 import pandas as pd
 import torch
 from torch import nn
+from torch.nn.functional import mse_loss
+
+batch, targets = torch.ones(4, 2), torch.zeros(4)
+weight = torch.tensor([0.5, -0.2], requires_grad=True)
 
 
-def wave(x):
-    return torch.sum(torch.sin(x) * x)
+def get_loss(weight):
+    return mse_loss(torch.tanh(batch @ weight), targets)
 
 
-compiled_wave = torch.compile(wave, backend="aot_eager")
-x = torch.tensor([1.0, 2.0], requires_grad=True)
-eager_value, compiled_value = wave(x), compiled_wave(x)
+compiled_get_loss = torch.compile(get_loss, backend="aot_eager")
+eager_loss, compiled_loss = get_loss(weight), compiled_get_loss(weight)
 
-# graph: eager_value -- In eager PyTorch, each operation has a node
-# graph: compiled_value -- Compiled, all operations together have one node
+# graph: eager_loss -- In eager PyTorch, each operation has a node
+# graph: compiled_loss -- Compiled, all operations together have one node
 
 # %%
 # The gradients are equal:
 
-for value in (eager_value, compiled_value):
-    print(torch.autograd.grad(value, x))
+for loss in (eager_loss, compiled_loss):
+    print(torch.autograd.grad(loss, weight))
 
 # sphinx_gallery_start_ignore
 import warnings
 
 warnings.filterwarnings("ignore", "The .grad attribute of a Tensor")  # while compiling
-eager_value, compiled_value = wave(x), compiled_wave(x)
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+eager_loss, compiled_loss = get_loss(weight), compiled_get_loss(weight)
 
 
 def _nodes(*results):
@@ -75,10 +79,10 @@ def _nodes(*results):
 
 
 COMPILED = "CompiledFunctionBackward"
-assert _nodes(eager_value) == ["SumBackward0", "MulBackward0", "SinBackward0"]
-assert _nodes(compiled_value) == [COMPILED]
-(_eager,) = torch.autograd.grad(eager_value, x)
-(_compiled,) = torch.autograd.grad(compiled_value, x)
+assert _nodes(eager_loss) == ["MseLossBackward0", "TanhBackward0", "MvBackward0"]
+assert _nodes(compiled_loss) == [COMPILED]
+(_eager,) = torch.autograd.grad(eager_loss, weight)
+(_compiled,) = torch.autograd.grad(compiled_loss, weight)
 assert torch.allclose(_eager, _compiled)
 
 
@@ -97,30 +101,29 @@ assert [_nodes(result)[0] for result in _with_a_view(x)] == [COMPILED, "ViewBack
 # ``torch.compile`` follows your function once with tensors that have no values, and records its operations. AOTAutograd, a
 # part of it, derives the backward from that record. Later calls with inputs of the same kind run these two graphs, forward
 # and backward, instead of your Python code. Autograd gets one node, ``CompiledFunctionBackward``, which runs the second
-# graph.
+# graph. **Autograd sees what enters a compiled graph and what leaves it. What lies between is hidden.**
 #
-# This page uses ``backend="aot_eager"``, which stops there and needs no compiler. The default backend goes on, and makes
-# kernels of the graphs.
+# This page uses ``backend="aot_eager"``, which needs no compiler. The default backend also makes kernels of the graphs.
 
 # %%
 # A node for each graph
 # ---------------------
 # Where ``torch.compile`` cannot go on, it may leave the whole function uncompiled. Or it ends the graph, lets Python run, and
-# begins another: a *graph break*. Then each of the two graphs has a node, and the tensor between them is visible again:
+# begins another: a *graph break*. Then each graph has a node, and the tensor between them is visible again:
 
 
-def in_two(x):
-    inside = torch.sin(x)
+def in_two(weight):
+    output = torch.tanh(batch @ weight)
     print("between two graphs")
-    return torch.sum(inside * x)
+    return mse_loss(output, targets)
 
 
-value = torch.compile(in_two, backend="aot_eager")(x)
+loss = torch.compile(in_two, backend="aot_eager")(weight)
 
-# graph: value -- A graph break leaves two nodes
+# graph: loss -- A graph break leaves two nodes
 
 # sphinx_gallery_start_ignore
-assert _nodes(value) == [COMPILED, COMPILED]
+assert _nodes(loss) == [COMPILED, COMPILED]
 _seen = []
 
 
@@ -136,50 +139,10 @@ _seen[0].retain_grad()
 _value.backward()
 assert torch.allclose(_seen[0].grad, x)
 x.grad = None
-assert _nodes(compiled_wave(torch.ones(3, requires_grad=True))) == [COMPILED]
 # sphinx_gallery_end_ignore
 
 # %%
 # :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines.
-
-# %%
-# Custom functions
-# ----------------
-# A ``torch.autograd.Function`` is recorded, too: its ``backward`` becomes part of the backward graph, and its node is gone.
-# If ``backward`` does something besides computing, such as appending to a list, the graph breaks around the function and its
-# node stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
-
-log = []
-
-
-class Sine(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return torch.sin(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient * torch.cos(x)
-
-
-class LoggedSine(Sine):
-    @staticmethod
-    def backward(ctx, gradient):
-        log.append("backward")
-        return Sine.backward(ctx, gradient)
-
-
-for function in (Sine, LoggedSine):
-    compiled = torch.compile(lambda x, f=function: f.apply(x) * 2, backend="aot_eager")
-    result = compiled(x)
-    node, _ = result.grad_fn.next_functions[0]
-    print(f"{function.__name__}:", result.grad_fn.name(), "<-", node.name())
-
-# sphinx_gallery_start_ignore
-assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
-# sphinx_gallery_end_ignore
 
 # %%
 # What people get wrong
@@ -190,7 +153,7 @@ assert _nodes(compiled(x)) == [COMPILED, "LoggedSineBackward"]
 # .. how-measured:: Five hooks are registered before the first call of a compiled model, or after it; this notes which ones run.
 
 HOOKS = {
-    "forward, on a layer": lambda model, compiled: model[0].register_forward_hook,
+    "forward, on a layer": lambda m, _: m[0].register_forward_hook,
     "full backward, on a layer": lambda m, _: m[0].register_full_backward_hook,
     "forward, on the compiled model": lambda _, compiled: (
         compiled.register_forward_hook
@@ -249,8 +212,6 @@ def _late_then(action, rows=2):
 
 
 assert _late_then(torch.compiler.reset)
-with torch._dynamo.config.patch(skip_nnmodule_hook_guards=False):
-    assert _late_then(lambda: None)
 
 
 def _nodes_with(register):
@@ -277,12 +238,10 @@ runs.rename_axis(columns="hook")
 
 # %%
 # Register hooks on layers before the first call, or call ``torch.compiler.reset()`` afterwards: then the next call compiles
-# again, and the hooks run. Or set ``torch._dynamo.config.skip_nnmodule_hook_guards = False`` before the first call: then each
-# call looks for new hooks. A hook on a parameter runs in both cases, because parameters lie outside of the compiled node.
+# again, and the hooks run. A hook on a parameter runs in both cases, because parameters lie outside of the compiled node.
 #
-# A *full backward* hook has a price: with it, the whole ``nn.Sequential`` above runs uncompiled, without a message. On the
-# compiled model itself, it did not run. To look at gradients once, register your hooks and call the model under
-# ``torch.compiler.set_stance("force_eager")``.
+# A *full backward* hook has a price: with it, the whole ``nn.Sequential`` above runs uncompiled, without a message. To look at
+# gradients once, register your hooks and call the model under ``torch.compiler.set_stance("force_eager")``.
 
 # %%
 # **Asking for the gradient of something inside.** This model keeps its features, as for Grad-CAM:
@@ -347,15 +306,14 @@ assert len(_raised) == 1 and "retain_grad" in _raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# ``features`` and ``value`` are two results of one node, so the way from one to the other is hidden in it. ``.grad`` stays
-# ``None``, a hook on ``features`` gets ``None``, and ``torch.autograd.grad(value, net.features)`` raises *appears to not have
-# been used in the graph*. With ``retain_grad()`` *inside* a compiled function the gradient comes, but that function ran
-# uncompiled; ``fullgraph=True`` makes that an error (asked in `pytorch#91468
-# <https://github.com/pytorch/pytorch/issues/91468>`__).
+# ``features`` and ``value`` are two results of one node, and the way between them is hidden in it. So a hook on ``features``
+# gets ``None``, too, and ``torch.autograd.grad(value, net.features)`` raises *appears to not have been used in the graph*. With
+# ``retain_grad()`` *inside* a compiled function the gradient comes, because that function runs uncompiled (asked in
+# `pytorch#91468 <https://github.com/pytorch/pytorch/issues/91468>`__). The exercise below gets it from compiled code.
 
 # %%
-# **Counting on None for what is not used.** A model has two results, and the loss uses one. In eager PyTorch, the other head
-# gets no gradient, and the optimizer skips it. These are the norms of its weight, before and after ten steps:
+# **Counting on None for what is not used.** This model has two heads, and the loss uses the first. In eager PyTorch, the second
+# gets no gradient, and the optimizer skips it. The norm of its weight, before and after ten steps:
 
 
 class TwoHeads(nn.Module):
@@ -378,7 +336,8 @@ for compiled in (False, True):
         optimizer.step()
         optimizer.zero_grad()
         norms.append(net.second.weight.norm().item())
-    print(f"compiled: {compiled!s:<5}  second head: {norms[0]:.3f} -> {norms[-1]:.3f}")
+    first, *_, last = norms
+    print(f"compiled: {compiled!s:<5}  second head: {first:.3f} -> {last:.3f}")
 
 # sphinx_gallery_start_ignore
 assert norms[-1] < 0.95 * norms[0]
@@ -475,7 +434,7 @@ assert all(map(torch.allclose, [p.grad for p in _with_gradient], _grads))
 
 # %%
 # ``set_stance("force_eager")`` runs the model uncompiled for this call, and keeps what is compiled for the others. You can also
-# pass ``net``, which is not compiled. Or take the first gradient inside the compiled function with ``torch.func.grad``, as on
+# pass ``net``. Or take the first gradient inside the compiled function with ``torch.func.grad``, as on
 # :ref:`static and dynamic graphs <sphx_glr_gallery_graphs_static_and_dynamic.py>`.
 #
 # In PyTorch 2.13, a Hessian can be wrong without an error. (PyTorch 2.14 raises one.) The sums of its absolute entries:
@@ -521,12 +480,10 @@ assert torch.allclose(_forced, hessian_of(net))
 # sphinx_gallery_end_ignore
 
 # %%
-# AOTAutograd loses the way back to an input that is a view, as in ``hessian``, which takes that for zero. With ``strict=True``,
-# it raises.
+# Pass ``strict=True`` to ``hessian``: then it raises, instead of taking a missing way to the input for zero.
 
 # %%
-# **retain_graph=True after an ordinary step.** If the first ``backward()`` is an ordinary one, a later ``retain_graph=True``,
-# for example to weigh two losses, raises:
+# **retain_graph=True after an ordinary step.** You keep the graph once, for example to weigh two losses:
 
 compiled_net(torch.ones(2, 3)).sum().backward()
 value = compiled_net(torch.ones(2, 3)).sum()
@@ -560,22 +517,55 @@ with torch._functorch.config.patch(donated_buffer=False):
     except RuntimeError as error:
         _raised.append(str(error))
 assert _raised == [message]
-value = compiled_wave(torch.ones(2, requires_grad=True))
-value.backward()
-value = compiled_wave(torch.ones(2, requires_grad=True))
-value.backward(retain_graph=True)
-value.backward()
 # sphinx_gallery_end_ignore
 
 # %%
-# The backward graph was made to reuse the memory of what is saved for it, where the function allows that: ``wave`` above can
-# keep its graph. ``create_graph=True`` raises with the same message. Setting ``torch._functorch.config.donated_buffer = False``
-# before the first call lets you keep the graph. A second gradient still raises.
+# The first, ordinary ``backward()`` made a backward graph that reuses the memory of what is saved for it. ``create_graph=True``
+# raises with the same message. Setting ``torch._functorch.config.donated_buffer = False`` before the first call lets you keep
+# the graph. A second gradient still raises.
+
+# %%
+# Custom functions
+# ----------------
+# The ``backward`` of a ``torch.autograd.Function`` becomes part of the backward graph. But if it does something besides
+# computing, such as appending to a list, the graph breaks around the function, and its node stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
+
+log, x = [], torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sin(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * torch.cos(x)
+
+
+class LoggedSine(Sine):
+    @staticmethod
+    def backward(ctx, gradient):
+        log.append("backward")
+        return Sine.backward(ctx, gradient)
+
+
+for kind in (Sine, LoggedSine):
+    run = torch.compile(lambda x, f=kind: 2 * f.apply(x), backend="aot_eager")
+    result = run(x)
+    node, _ = result.grad_fn.next_functions[0]
+    print(f"{kind.__name__}:", result.grad_fn.name(), "<-", node.name())
+
+# sphinx_gallery_start_ignore
+assert _nodes(run(x)) == [COMPILED, "LoggedSineBackward"]
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
 # --------
-# Above, the compiled ``Net`` gave no gradient of its features. Compile it so that you get the gradient and both layers still
+# Compile ``Net``, from Grad-CAM above, so that you get the gradient and both layers still
 # run compiled.
 #
 # .. solution::
@@ -585,7 +575,7 @@ value.backward()
 torch.manual_seed(0)
 net = Net()
 body = torch.compile(lambda x: torch.tanh(net.body(x)), backend="aot_eager")
-head = torch.compile(lambda features: net.head(features).sum(), backend="aot_eager")
+head = torch.compile(lambda h: net.head(h).sum(), backend="aot_eager")
 
 features = body(torch.ones(1, 3))
 features.retain_grad()

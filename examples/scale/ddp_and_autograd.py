@@ -56,7 +56,7 @@ DistributedDataParallel and autograd
 # Both processes print the same weight. On GPUs, write ``"nccl"``, and move the model (before you wrap it) and the batches to
 # the device ``int(os.environ["LOCAL_RANK"])``. To look inside, this page starts two processes itself:
 #
-# .. how-measured:: This code forks two processes (not on Windows), calls a function in both, and returns what each returned.
+# .. how-measured:: This code forks two processes (not on Windows), and calls a function in both.
 
 import contextlib
 import io
@@ -274,15 +274,15 @@ assert _same == [True, True, True, False, False]
 # weights after the step. A later change of a weight stays in its process, so load a checkpoint before you wrap, and the
 # optimizer's state in each process.
 #
-# Because both processes have 8 samples, the mean is the gradient of all 16 samples. With a ``BatchNorm1d`` layer it differs,
-# because each process normalizes its own samples.
+# Because both processes have 8 samples, the mean is the gradient of all 16. With a ``BatchNorm1d`` layer it differs, because
+# each process normalizes its own samples.
 
 # %%
 # How DDP averages: hooks and buckets
 # -----------------------------------
 # DDP puts a hook on each parameter that requires a gradient, and groups the gradients into *buckets*. When a bucket is
-# complete, DDP sends it: an *all-reduce* computes the mean over the processes, while backward computes the next gradients. This
-# code notes when each gradient is there, and when each bucket is sent.
+# complete, DDP sends it: an *all-reduce* computes the mean over the processes, while backward computes the next gradients. The
+# code prints each gradient as it comes, and each bucket (``->``) as it is sent:
 
 
 def order(rank):
@@ -366,10 +366,10 @@ assert run_in_two_processes(_frozen) == [([(1, 4), (1,)], None)] * 2
 # %%
 # Which backward exchanges gradients
 # ----------------------------------
-# The rule: DDP exchanges gradients in the first ``backward()`` after a forward *of the wrapper*. In the patterns below, every
-# other gradient stays local, and you get no error:
+# **DDP exchanges gradients in the first** ``backward()`` **after a forward of the wrapper.** In the patterns below, every other
+# gradient stays local, and you get no error:
 #
-# .. how-measured:: For each pattern, this code wraps a new model, counts the buckets sent, and compares the gradients.
+# .. how-measured:: For each pattern, this wraps a new model, counts the buckets sent, and compares the gradients.
 
 
 def compare_processes(*patterns):
@@ -683,15 +683,13 @@ assert list(_sampler) != _order
 table.rename_axis(columns="pattern")
 
 # %%
-# - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward. After two backwards,
-#   only the gradients of the first are averaged (asked in `pytorch#47260
+# - **One backward for each forward.** Add the losses up, or call forward, backward, forward, backward (asked in `pytorch#47260
 #   <https://github.com/pytorch/pytorch/issues/47260>`__).
 # - **Call the wrapper, and keep it.** ``model.module`` is your own module, and DDP misses that it runs. If the wrapper is
 #   deleted before ``backward()``, nothing is averaged.
-# - ``torch.autograd.grad`` leaves ``.grad`` alone, so DDP's hooks do not run. Average its result yourself: take ``grad =
-#   grad.contiguous()``, then ``dist.all_reduce(grad)`` makes it the sum, then ``grad /= dist.get_world_size()``. For a strided
-#   tensor, Gloo returned a wrong sum, and NCCL refuses one (`pytorch#192920
-#   <https://github.com/pytorch/pytorch/issues/192920>`__).
+# - **Average the result of** ``torch.autograd.grad`` **yourself.** It leaves ``.grad`` alone, so DDP's hooks do not run. Write
+#   ``grad = grad.contiguous()``, then ``dist.all_reduce(grad)`` for the sum, and ``grad /= dist.get_world_size()``. Without
+#   ``contiguous()``, Gloo can return a wrong sum (`pytorch#192920 <https://github.com/pytorch/pytorch/issues/192920>`__).
 
 # %%
 # Gradient accumulation: ``no_sync`` must cover the forward
@@ -711,8 +709,8 @@ def no_sync_around_both(model, rank):
 
 
 # %%
-# Forward looks at the flag that ``no_sync`` sets, and backward does what the last forward has prepared. These two set it too
-# late:
+# Forward looks at the flag that ``no_sync`` sets, and backward does what the last forward has prepared. These two patterns set
+# it too late:
 
 
 def no_sync_around_backward(model, rank):
@@ -806,17 +804,17 @@ assert all(_close(*pair) for pair in run_in_two_processes(_piece_that_is_sent))
 table.rename_axis(columns="pattern")
 
 # %%
-# Around backward alone, ``no_sync`` saves nothing: without it there are four exchanges, too. In the last row, only the first
-# of the four pieces is exchanged, so the weights of the processes drift apart. A well-known training script had this order of
-# lines, and its loss was higher (`build-nanogpt#30 <https://github.com/karpathy/build-nanogpt/pull/30>`__).
+# Around backward alone, ``no_sync`` saves nothing. In the last row, only the first of the four pieces is exchanged, so the
+# weights of the processes drift apart. A well-known training script had this order of lines, and its loss was higher
+# (`build-nanogpt#30 <https://github.com/karpathy/build-nanogpt/pull/30>`__).
 #
-# Count the pieces to the end: if an epoch ends within ``no_sync``, the next ``optimizer.step()`` uses local gradients.
+# If an epoch ends within ``no_sync``, the next ``optimizer.step()`` uses local gradients. So exchange with the last batch, too.
 
 # %%
 # Gradient penalties
 # ------------------
-# The penalty of WGAN-GP takes the gradient with respect to the *input* by ``torch.autograd.grad``, and then calls
-# ``backward()``. Together with another loss, that backward is averaged. Alone, it stays local:
+# The penalty of WGAN-GP takes the gradient with respect to the *input*, and then calls ``backward()``. Together with another
+# loss, that backward is averaged. Alone, it stays local:
 
 
 def penalty(output, inputs):
@@ -906,17 +904,16 @@ assert all(said.startswith(_said) for said in run_in_two_processes(_create_graph
 table.rename_axis(columns="pattern")
 
 # %%
-# The slope is independent of the bias of the last layer, so the penalty alone gives the bias no gradient. Its bucket is never
-# complete (asked in `pytorch#47562 <https://github.com/pytorch/pytorch/issues/47562>`__), and the next forward raises the error
-# that some parameters got no gradient. ``find_unused_parameters=True`` is no help, because the output does use the bias. Zero
-# times the output gives it a gradient of zero.
+# The penalty alone gives the bias of the last layer no gradient. So its bucket is never complete (asked in `pytorch#47562
+# <https://github.com/pytorch/pytorch/issues/47562>`__), and the next forward raises the error that some parameters got no
+# gradient. ``find_unused_parameters=True`` is no help, because the output does use the bias. Zero times the output gives it a
+# gradient of zero.
 
 # %%
 # Communication hooks
 # -------------------
-# ``register_comm_hook`` replaces the mean by your function. It gets each bucket, and returns a ``Future`` of the new
-# gradients. ``fp16_compress_hook`` sends half precision numbers, where a gradient above about 65,500 overflows. If your own
-# hook forgets the division, the gradients are sums:
+# ``register_comm_hook`` replaces the mean by your function. ``fp16_compress_hook`` sends half precision numbers, where a
+# gradient above about 65,500 overflows. If your own hook forgets the division, the gradients are sums. The ratio to DDP's:
 
 
 def sum_only(state, bucket):
@@ -995,11 +992,10 @@ for _said, _sent in run_in_two_processes(_refused):
 # ``register_post_accumulate_grad_hook``. So an optimizer step in such a hook makes the weights differ. :ref:`Clip
 # <sphx_glr_gallery_training_gradient_clipping.py>` after ``backward()``.
 #
-# **Leaving set_epoch out.** ``DistributedSampler`` shuffles with its seed and the number of the epoch, so without
-# ``sampler.set_epoch(epoch)`` each epoch has the same order.
+# **Leaving set_epoch out.** Without ``sampler.set_epoch(epoch)``, ``DistributedSampler`` gives each epoch the same order.
 #
-# **Taking BatchNorm for shared.** It has different running statistics in each process, until the next forward copies those of
-# process 0. A checkpoint has those of the process that wrote it.
+# **Taking BatchNorm for shared.** Its running statistics differ between the processes, until the next forward copies those of
+# process 0.
 #
 # **Calling dist.all_reduce or dist.all_gather inside the loss.** They have no derivative: :ref:`use functions that have one
 # <sphx_glr_gallery_scale_gradients_through_collectives.py>`. For a log, reduce ``loss.detach().clone()`` (the sum; divide it
@@ -1016,8 +1012,8 @@ for _said, _sent in run_in_two_processes(_refused):
 #
 # .. solution::
 #
-# It differs. A sample of process 1 counts three times as much. Divide the *sum* of the losses by the number of all samples (of
-# all labels, if some are ignored). DDP will divide by the number of processes, so multiply by it.
+# It differs. A sample of process 1 counts three times as much. Divide the *sum* of the losses by the number of all samples: of
+# all labels, if some are ignored, and of all pieces, if you accumulate. DDP divides by the number of processes, so multiply.
 
 samples, targets = x.flatten(0, 1).split([12, 4]), y.flatten(0, 1).split([12, 4])
 
@@ -1040,15 +1036,54 @@ for pattern in (mean_of_means, by_number):
     print(f"{pattern.__name__:<14} bias of the last layer: {grads[-1].item():.3f}")
 
 # sphinx_gallery_start_ignore
-_cases = (mean_of_means, mse_loss), (by_number, mse_loss)
-assert _right(*_cases) == [(1, False), (1, True)]
+
+
+def _by_number_in_pieces(model, rank):
+    number = torch.tensor(len(samples[rank]))
+    dist.all_reduce(number)
+    for i in range(2):
+        xs, ys = samples[rank].chunk(2)[i], targets[rank].chunk(2)[i]
+        with model.no_sync() if i == 0 else nullcontext():
+            loss = mse_loss(model(xs), ys, reduction="sum") / number
+            (loss * dist.get_world_size()).backward()
+
+
+def _ignored_labels(rank):
+    """Process 1 has only ignored labels: the gradient is that of the labels of process 0."""
+    grads = []
+    for ddp in (True, False):
+        torch.manual_seed(0)
+        net = nn.Linear(4, 3)
+        inputs, labels = x.flatten(0, 1), torch.arange(16) % 3
+        labels[8:] = -100
+        number = (labels != -100).sum()
+        if ddp:
+            inputs, labels = x[rank], labels.chunk(2)[rank]
+            number = (labels != -100).sum()
+            dist.all_reduce(number)
+        model = DistributedDataParallel(net) if ddp else net  # keep the wrapper
+        loss = nn.functional.cross_entropy(model(inputs), labels, reduction="sum")
+        loss = loss / number
+        (loss * (2 if ddp else 1)).backward()
+        grads.append(net.weight.grad)
+    return torch.allclose(*grads, atol=1e-6)
+
+
+assert run_in_two_processes(_ignored_labels) == [True, True]
+
+
+_cases = (
+    (mean_of_means, mse_loss),
+    (by_number, mse_loss),
+    (_by_number_in_pieces, mse_loss),
+)
+assert _right(*_cases) == [(1, False), (1, True), (1, True)]
 # sphinx_gallery_end_ignore
 
 # %%
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: a model that is too large for one GPU.
-# - :ref:`sphx_glr_gallery_differentiation_hooks.py`: when a hook on a tensor runs.
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`: accumulation in one process.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: ``create_graph``, for penalties.
 # - In PyTorch's reference: `DistributedDataParallel

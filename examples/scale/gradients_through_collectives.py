@@ -20,19 +20,19 @@ Gradients through all_gather: a contrastive loss over several GPUs
       from torch.distributed._functional_collectives import all_gather_single
       keys = all_gather_single(keys, 0, dist.group.WORLD)
 
-   Backward through it adds up the gradients from all processes, and DDP divides by the number of processes. So you train on
-   the *mean* of the losses that the processes compute, and no factor is needed. The factor of the world size belongs to the
-   older way, in which each process computes the whole loss and gets a gradient for its own samples only.
+   Backward through it adds up the gradients from all processes, and DDP divides by the number of processes (the *world
+   size*). So you train on the *mean* of the losses that the processes compute, and no factor is needed. The factor of the
+   world size belongs to an older way, in which each process gets a gradient for its own samples only.
 """
 
 # %%
 # The loss is right, the gradient is not
 # --------------------------------------
 # A contrastive loss compares each query with many keys, so you gather the keys of all GPUs. If the graph is cut there, training
-# runs, with a plausible loss. To measure the gradient, this page starts two processes.
+# runs, with a plausible loss. This page starts two processes, and compares DDP's gradient with that of one process that has all
+# samples. A right one has the same length (1.00) and direction (0°).
 #
-# .. how-measured:: This code forks two processes (not on Windows). In both, it wraps a network in DDP and calls a pattern. Then
-#    it compares DDP's gradient with that of one process that has all samples: its length and the angle between the two.
+# .. how-measured:: This code forks two processes (not on Windows), and compares.
 
 import tempfile
 import time
@@ -135,8 +135,8 @@ def plot_arrows(table):
 
 
 # %%
-# Each process has 4 samples in two views. A query belongs to the key of the same sample, among the 8 keys of both processes.
-# Three ways to gather the keys:
+# Each process has 4 samples in two *views*, such as two crops of an image. A query belongs to the key of the same sample, among
+# the 8 keys of both processes. Three ways to gather the keys:
 
 import torch
 import torch.distributed as dist
@@ -159,19 +159,19 @@ def gather_constants(tensor):
 
 
 def all_gather_alone(queries, keys, rank):
-    keys = torch.cat(gather_constants(keys))
-    return contrastive(queries, keys, first=4 * rank)
+    all_keys = torch.cat(gather_constants(keys))
+    return contrastive(queries, all_keys, first=rank * len(keys))
 
 
 def own_keys_put_back(queries, keys, rank):
     parts = gather_constants(keys)
     parts[rank] = keys
-    return contrastive(queries, torch.cat(parts), first=4 * rank)
+    return contrastive(queries, torch.cat(parts), first=rank * len(keys))
 
 
 def with_gradient(queries, keys, rank):
-    keys = all_gather_single(keys, 0, dist.group.WORLD)
-    return contrastive(queries, keys, first=4 * rank)
+    all_keys = all_gather_single(keys, 0, dist.group.WORLD)
+    return contrastive(queries, all_keys, first=rank * len(keys))
 
 
 table = compare(all_gather_alone, own_keys_put_back, with_gradient)
@@ -260,7 +260,7 @@ for _found, _said in run_in_two_processes(_hostile):
 # Where the factor of the world size comes from
 # ---------------------------------------------
 # An older way needs no derivative of ``all_gather``: each process puts back its own queries *and* keys, and computes the loss
-# of *all* queries. Without and with the factor, and then the same for ``all_gather_single``:
+# of *all* queries. The table has both ways, without and with the factor:
 
 
 def whole_loss_of_constants(queries, keys, rank):
@@ -368,15 +368,15 @@ table
 
 # %%
 # With constants, a process gets the gradient for its own samples only. The sum over the processes would be right, but DDP takes
-# the mean, so multiply (asked in `OpenGait#36 <https://github.com/ShiqiYu/OpenGait/issues/36>`__). A learned temperature comes
-# after the gathering, so the factor makes its gradient too large. With ``all_gather_single``, the factor is too much for every
-# weight. Adam hides it, but SGD takes longer steps, and beside a second loss the balance changes.
+# the mean, so multiply (asked in `OpenGait#36 <https://github.com/ShiqiYu/OpenGait/issues/36>`__). The gradient of a learned
+# temperature then gets too large, because it comes after the gathering. With ``all_gather_single``, the factor is wrong for
+# every weight. (Adam hides it.)
 
 # %%
 # What people get wrong
 # ---------------------
 # **Labels that begin at 0 in each process**, **all_reduce inside the loss** (`lightly#1977
-# <https://github.com/lightly-ai/lightly/issues/1977>`__). Here is each mistake, and ``all_reduce`` with a gradient:
+# <https://github.com/lightly-ai/lightly/issues/1977>`__). Both mistakes, and ``all_reduce`` with a gradient:
 
 from torch.distributed._functional_collectives import all_reduce
 
@@ -496,30 +496,30 @@ assert "imed out" in _said[0] and _said[1] == ""
 table
 
 # %%
-# With wrong labels, the queries of the second process look for keys of the first. If ``keys`` also holds negatives, each
-# process sends more keys than it has queries: begin at ``rank * len(keys)``, or gather positives and negatives apart
-# (`sentence-transformers#3442 <https://github.com/huggingface/sentence-transformers/pull/3442>`__).
+# With wrong labels, the queries of the second process look for keys of the first. If ``keys`` also holds negatives, count in
+# keys, as ``rank * len(keys)`` does, and not in queries (`sentence-transformers#3442
+# <https://github.com/huggingface/sentence-transformers/pull/3442>`__).
 #
-# Backward passes ``dist.all_reduce`` as if it were not there, with a warning that *an autograd kernel was not registered*, so
-# the division by the world size comes twice.
+# Backward passes ``dist.all_reduce`` as if it were not there, with a warning that *an autograd kernel was not registered*. So
+# you divide by the world size, and DDP does it again.
 #
 # **all_gather_single of the wrong module.** The older ``torch.distributed.nn.functional.all_gather`` has a derivative, and
 # since 2.13 warns that you should use the one of ``_functional_collectives``. ``dist.all_gather_single(output, tensor)`` has no
 # derivative: ``.grad`` stays None, or Gloo raises *A view was created in no_grad mode*.
 #
-# **A process that leaves the collective out.** If the loss of one process does not use the gathered keys, its backward does not
-# take part, and the others wait until the time limit.
+# **A process that leaves the collective out.** If the loss of one process does not use the gathered keys, the backward of the
+# others waits for it until the time limit. And all processes must send the same number of rows.
 
 # %%
 # Exercise
 # --------
 # ``_functional_collectives`` is private, so its names may change. Write an ``autograd.Function`` that gathers. A proposal in
-# `lightly#1528 <https://github.com/lightly-ai/lightly/issues/1528>`__ took the own part of the gradient, then called
-# ``all_reduce`` on it. What is wrong with that?
+# `lightly#1528 <https://github.com/lightly-ai/lightly/issues/1528>`__ cut the own part out of the gradient, then called
+# ``all_reduce`` on it. What is wrong?
 #
 # .. solution::
 #
-# The own part is for different samples in each process, so the sum mixes them. First sum, then take the own part:
+# Each process cuts out different samples, so the sum mixes them. First sum, then cut:
 
 
 class Gather(torch.autograd.Function):
@@ -543,11 +543,12 @@ class OwnPartFirst(Gather):
 
 
 def sum_first(queries, keys, rank):
-    return contrastive(queries, Gather.apply(keys), first=4 * rank)
+    return contrastive(queries, Gather.apply(keys), first=rank * len(keys))
 
 
 def own_part_first(queries, keys, rank):
-    return contrastive(queries, OwnPartFirst.apply(keys), first=4 * rank)
+    all_keys = OwnPartFirst.apply(keys)
+    return contrastive(queries, all_keys, first=rank * len(keys))
 
 
 table = compare(sum_first, own_part_first)
@@ -564,4 +565,3 @@ table
 # - :ref:`sphx_glr_gallery_scale_ddp_and_autograd.py`: which gradients DDP averages.
 # - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: DTensor, which does this bookkeeping for you.
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: how to write a ``Function``.
-# - In PyTorch's reference: `collective functions <https://docs.pytorch.org/docs/stable/distributed.html>`__.

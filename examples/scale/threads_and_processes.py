@@ -16,8 +16,8 @@ Threads and processes: thread-safe backward and Hogwild
 .. in-short::
 
    Threads share the parameters and their ``.grad``: on a CPU, ``backward()`` in several threads adds up all gradients. But
-   ``zero_grad()`` and ``step()`` do not wait for the other threads, and ``no_grad()`` counts only in its own thread. A forked
-   process works on a copy, unless you say before it starts:
+   ``zero_grad()`` and ``step()`` do not wait for the other threads, and ``no_grad()`` works only in its own thread. A forked
+   process works on a copy of the model, unless you say before it starts:
 
    .. code-block:: python
 
@@ -30,7 +30,7 @@ Threads and processes: thread-safe backward and Hogwild
 # %%
 # Two workers, one model
 # ----------------------
-# You want two workers to train one model. A worker is a thread or a process. What does your program see of a worker's step?
+# You want several workers to train one model. A worker is a thread or a process. Does your program see the step that one takes?
 
 import contextlib
 import threading
@@ -73,7 +73,7 @@ assert torch.equal(net.weight, before)
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This starts workers and waits for them. In each row of the figure, one worker trained one step.
+# .. how-measured:: This starts workers and waits for them.
 
 import multiprocessing
 
@@ -209,9 +209,9 @@ assert len(_refused) == 1 and "storage of SparseTensorImpl" in _refused[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# A thread works on the tensors of your program. ``fork`` gives a process a copy of the program's memory. ``share_memory()``
-# moves parameters and buffers to memory that all later forks have in common, and gradients too, if there are any (a sparse
-# gradient raises).
+# **A thread works on the tensors of your program. A forked process works on a copy, except for what you shared before.**
+# ``share_memory()`` moves parameters and buffers to memory that all later forks have in common, and gradients too, if there are
+# any (a sparse gradient raises).
 #
 # Threads add into one .grad
 # --------------------------
@@ -267,8 +267,8 @@ assert _emb.weight.grad.to_dense()[:, 0].tolist() == [160, 0, 80]
 # %%
 # No addition was lost, because for each parameter the node ``AccumulateGrad`` adds under a lock. (A `note of PyTorch
 # <https://docs.pytorch.org/docs/stable/notes/autograd.html#multithreaded-autograd>`__ still calls this unsafe.) The order is
-# left to chance, so from three gradients on, rounding can differ between runs. To have each worker's gradient, and a fixed
-# order, use ``torch.autograd.grad``:
+# left to chance, so rounding can differ between runs. To have each worker's gradient, and a fixed order, use
+# ``torch.autograd.grad``:
 
 x = torch.randn(4, 10_000)
 
@@ -418,8 +418,7 @@ assert _w.eq(1).all()
 #
 # Why: copies, and modes that belong to a thread
 # ----------------------------------------------
-# Each mode or setting in this table belongs to a thread, or to the whole process. ``fork`` copies both kinds. The table sets
-# each one, and then asks in a new thread and in a forked process.
+# Each mode or setting in this table belongs to a thread, or to the whole process. ``fork`` copies both kinds.
 #
 # .. how-measured:: Each entry is a with block and a question whose answer is yes inside the block.
 
@@ -480,7 +479,7 @@ def in_a_process(question):
 
 
 # %%
-# Which settings count there:
+# Set in your program, which ones are on in a new thread, and in a forked process?
 
 table = {}
 for name, (mode, question) in MODES.items():
@@ -533,17 +532,15 @@ assert _p.eq(7).all()
 table.replace({True: "yes", False: "no"})
 
 # %%
-# ``set_num_threads`` is neither: it counts in its own thread, and in threads that start later.
-#
 # A process that is started with ``spawn`` or ``forkserver`` begins with the defaults, and then runs the top level of your
-# script. Its arguments are pickled: PyTorch moves parameters to shared memory on the way, and leaves ``.grad`` out, although
-# `its notes say otherwise <https://docs.pytorch.org/docs/stable/notes/multiprocessing.html>`__.
+# script. PyTorch moves the parameters among its arguments to shared memory, and leaves ``.grad`` out, although `its notes say
+# otherwise <https://docs.pytorch.org/docs/stable/notes/multiprocessing.html>`__.
 
 # %%
 # What people get wrong
 # ---------------------
-# **no_grad around a pool.** The block is in your thread. The workers record, so results keep their graphs (`pytorch#20528
-# <https://github.com/pytorch/pytorch/issues/20528>`__; a web server has such workers, too: `pytorch#82145
+# **no_grad around a pool.** The block works in your thread. The workers record, and results keep their graphs (`pytorch#20528
+# <https://github.com/pytorch/pytorch/issues/20528>`__), also in a web server (`pytorch#82145
 # <https://github.com/pytorch/pytorch/issues/82145>`__). Put it on the function:
 
 with torch.no_grad(), ThreadPoolExecutor() as pool:
@@ -560,8 +557,8 @@ assert _recorded
 # sphinx_gallery_end_ignore
 
 # %%
-# **A lock around step() alone.** Each thread should subtract 0.1 times its gradient of 1. But ``.grad`` is the sum of both
-# gradients, and each thread subtracts 0.1 times that sum. In ``own_grad``, a gradient stays in its thread until its step:
+# **A lock around step() alone.** Each of two threads should subtract 0.1 times its gradient of 1. But ``.grad`` is the sum of
+# both, and each thread subtracts 0.1 times the sum. In ``own_grad``, a gradient stays in its thread until its step:
 
 w = torch.zeros(1, requires_grad=True)
 optimizer = torch.optim.SGD([w], lr=0.1)
@@ -614,13 +611,12 @@ for _none in (True, False):
 
 # %%
 # **A gradient before share_memory().** Then the workers add into one ``.grad``, as in the last row of the figure, and across
-# processes no lock protects it. Call ``share_memory()`` first. (``zero_grad()`` in a worker also ends the sharing, because it
-# sets ``.grad`` to ``None``; ``zero_grad(set_to_none=False)`` does not.)
+# processes no lock protects it. Call ``share_memory()`` first, or ``zero_grad()`` in each worker, which ends the sharing.
 
 # %%
-# **A step between another worker's forward and backward.** The next graph saved ``w``. If a thread changes ``w``, autograd
+# **A step between another worker's forward and backward.** The graph saved ``w``. If a thread changes ``w``, autograd
 # notices. If a process does, autograd misses it, because each process has its own :ref:`version counter
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`.
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`:
 
 
 def change(w):
@@ -645,8 +641,8 @@ for kind in (Thread, Process):
     # sphinx_gallery_end_ignore
 
 # %%
-# The gradient of the loss that was computed is 2. Hogwild accepts such errors. With two layers, the threads of ``own_grad`` can
-# meet the error, too. So give each thread its own copy of the model, and let one thread step.
+# The right gradient is 2. Hogwild accepts such errors. With two layers, the threads of ``own_grad`` can meet the error, too. So
+# give each thread its own copy of the model, and let one thread step.
 
 # sphinx_gallery_start_ignore
 import copy
@@ -689,8 +685,8 @@ assert len(_errors) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# **A forward that several threads share.** The first ``backward()`` frees the saved tensors of the shared part. Whether the
-# second fails depends on the moment. In this example it starts later:
+# **A forward that several threads share.** The first ``backward()`` frees the saved tensors of the shared part. A second
+# one can fail:
 
 h = torch.ones(2, requires_grad=True).exp()
 messages = []
@@ -798,9 +794,8 @@ assert not torch.equal(numbers[0], numbers[1])
 #
 # .. solution::
 #
-# The assignment gives ``p`` new memory, and that is not shared. Write into the old memory. On a float32 model, ``net.double()``
-# leaves the shared memory, too, and so does ``load_state_dict(..., assign=True)`` with tensors that are not shared. A plain
-# ``load_state_dict`` does not.
+# The assignment gives ``p`` new memory, and that is not shared. Write into the old memory. What makes new parameters leaves the
+# shared memory, too: ``net.double()``, ``load_state_dict(..., assign=True)``, or ``weight_norm``.
 
 
 def assigned(p):
@@ -829,6 +824,8 @@ assert not _net.weight.is_shared()
 _net = nn.Linear(2, 1).share_memory().double()
 assert not _net.weight.is_shared()
 assert _net.share_memory().double().weight.is_shared()  # it was double already
+_net = nn.utils.parametrizations.weight_norm(nn.Linear(2, 1).share_memory())
+assert not all(_p.is_shared() for _p in _net.parameters())
 torch.set_num_threads(_threads)
 # sphinx_gallery_end_ignore
 
