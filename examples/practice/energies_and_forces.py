@@ -358,8 +358,8 @@ assert len(raised) == 4 and "Inference tensors cannot be saved" in raised[3]
 # %%
 # Leave inference mode and clone each tensor of the batch, or pass ``Trainer(inference_mode=False)`` and use ``enable_grad``.
 #
-# **Memory that grows in a simulation.** New positions are computed from forces. If the forces have a graph, or if you keep
-# energies, each step keeps what the steps before it recorded.
+# **Memory that grows in a simulation.** New positions are computed from forces. If these have a graph, or if you keep energies,
+# each step keeps what the steps before it recorded.
 #
 # .. how-measured:: A relaxation of 50 steps. This code counts the graph nodes that the positions and the list of energies refer
 #    to, and the bytes that autograd has saved, without the weights.
@@ -460,17 +460,17 @@ assert len(alive) == 0
 table
 
 # %%
-# - Without ``create_graph``, ``autograd.grad`` frees what the model saved. A kept energy still refers to its nodes, and to what
-#   they hold beside saved tensors, such as attributes of a custom Function (reported in `fairchem#2072
-#   <https://github.com/facebookresearch/fairchem/issues/2072>`__). Keep ``energy.detach()``.
-# - ``x`` that is not detached chains all steps. Call ``x.detach()`` in each step.
+# - Without ``create_graph``, ``autograd.grad`` frees what the model saved. A kept energy still refers to its nodes, and to the
+#   attributes of a custom Function (`fairchem#2072 <https://github.com/facebookresearch/fairchem/issues/2072>`__). Keep
+#   ``energy.detach()``.
+# - Without ``x.detach()`` in each step, ``x`` chains all steps.
 #
 # If one step needs too much memory, freeze the weights, or run each block of layers through
-# ``torch.utils.checkpoint.checkpoint(block, h, use_reentrant=False)``. One checkpoint around the whole network does not help.
+# ``torch.utils.checkpoint.checkpoint(block, h, use_reentrant=False)``.
 #
 # **A path that is counted twice.** If the backward of a custom Function calls ``torch.autograd.grad``, forces can be wrong with
-# ``create_graph=True`` (reported in `aimnetcentral#106 <https://github.com/isayevlab/aimnetcentral/issues/106>`__). Compare
-# them with and without it. :ref:`A view of each input <sphx_glr_gallery_functions_double_backward.py>` repairs the Function.
+# ``create_graph=True`` alone (`aimnetcentral#106 <https://github.com/isayevlab/aimnetcentral/issues/106>`__): :ref:`take a view
+# of each input <sphx_glr_gallery_functions_double_backward.py>`.
 
 # sphinx_gallery_start_ignore
 from torch.multiprocessing.reductions import StorageWeakRef

@@ -223,7 +223,7 @@ tabulate_ways_to_pick()
 # All pairs: three ways to a distance matrix
 # ------------------------------------------
 # You want the distance between each row of ``x`` and each row of ``y``. Because :math:`|x - y|^2 = |x|^2 + |y|^2 - 2 x^\top y`,
-# one matrix product is enough, without a tensor of all differences. Three usual ways (asked in `Efficient distance matrix
+# one matrix product is enough (asked in `Efficient distance matrix
 # <https://discuss.pytorch.org/t/efficient-distance-matrix-computation/9065>`__):
 
 
@@ -318,8 +318,7 @@ for _way in ways.values():
 tabulate_distances()
 
 # %%
-# **Memory.** Broadcasting keeps the differences of all pairs: 300 x 300 x 64 numbers. Apart from the points, ``cdist`` and the
-# matrix form keep tensors of 300 x 300.
+# **Memory.** *broadcasting* and *vector_norm* keep the differences of all pairs, 300 x 300 x 64 numbers.
 #
 # **Close pairs.** In the matrix form, two numbers near 13,000 are subtracted to get about 0.00006. In ``float32``, neighboring
 # numbers of that size differ by 0.001, so only rounding is left. If it is negative, its root is NaN. ``cdist`` and ``clamp``
@@ -476,8 +475,8 @@ assert torch.equal(output.gather(1, at)[:, 0], _right[:, :1])
 # sphinx_gallery_end_ignore
 
 # %%
-# **Counting with += at an index.** Where an index repeats, backward *adds*. ``=`` and ``+=`` do not: of several writes to one
-# place, one is left. ``index_add_`` adds.
+# **Counting with += at an index.** Where an index repeats, backward *adds*, and so does ``index_add_``. But of several ``+=``
+# at one place, one is left:
 
 weight = torch.zeros(3, requires_grad=True)
 repeated = torch.tensor([0, 2, 2])
@@ -554,7 +553,6 @@ assert torch.autograd.grad(_roots.sum(), _equal)[0].isnan().any()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, more places where a gradient becomes NaN.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`No second derivative <sphx_glr_gallery_errors_derivative_not_implemented.py>`, for ``cdist`` in a gradient penalty.
 # - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`, the error of an index that is too large.

@@ -294,15 +294,14 @@ assert not _of_white[bars[7:8]].any() and (_of_white - attribution).abs().max() 
 # sphinx_gallery_end_ignore
 
 # %%
-# With enough steps, the attributions add up to the whole rise of the score. This *completeness* is a check for your own code:
-# if the sum stays off with more steps, look for a mistake. The result depends on the baseline: a pixel that equals its baseline
-# gets 0.
+# With enough steps, the attributions add up to the whole rise of the score. If yours do not, look for a mistake. The result
+# depends on the baseline: a pixel that equals its baseline gets 0.
 
 # %%
 # Grad-CAM: one forward hook, one ``autograd.grad``
 # -------------------------------------------------
-# Grad-CAM asks for the gradient at a layer's output, averages it per channel, adds up the channels with these weights, and
-# keeps what is positive:
+# Grad-CAM takes the gradient at a layer's output, averages it per channel, adds up the channels with these weights, and keeps
+# what is positive:
 
 features = []
 with model[4].register_forward_hook(lambda _, args, out: features.append(out)):
@@ -344,7 +343,7 @@ _ = model.requires_grad_(True)
 
 # %%
 # At the end of ``with`` the hook is removed. The image requires grad, so that this works with frozen layers, too (asked in
-# `MONAI#3035 <https://github.com/Project-MONAI/MONAI/issues/3035>`__).
+# `MONAI#3035 <https://github.com/Project-MONAI/MONAI/issues/3035>`__). Take the model as it was before ``torch.compile``.
 
 # %%
 # Checked against occlusion
@@ -586,41 +585,6 @@ with torch.no_grad():
 assert _raised == [True]
 
 
-_norm = (nn.Conv2d(1, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.SiLU())
-_convolutions = nn.Sequential(*_norm, nn.Conv2d(8, 1, 3, padding=1))
-_convolutions.requires_grad_(False)
-
-
-class _Checkpoint(torch.autograd.Function):  # asks for the parameters, too
-    @staticmethod
-    def forward(ctx, run, x, *parameters):
-        ctx.run, ctx.x, ctx.parameters = run, x, parameters
-        return run(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        with torch.enable_grad():
-            x = ctx.x.detach().requires_grad_()
-            result = ctx.run(x)
-        return None, *torch.autograd.grad(result, (x, *ctx.parameters), gradient)
-
-
-def _checkpointed(net):
-    result = _Checkpoint.apply(net, _leaf, *net.parameters())
-    return torch.autograd.grad(result.sum(), _leaf)[0]
-
-
-(_direct,) = torch.autograd.grad(_convolutions(_leaf).sum(), _leaf)
-_kept = torch.utils.checkpoint.checkpoint(_convolutions, _leaf, use_reentrant=False)
-assert torch.allclose(torch.autograd.grad(_kept.sum(), _leaf)[0], _direct)
-try:
-    _checkpointed(_convolutions)
-except RuntimeError as error:
-    _raised.append(str(error))
-assert _raised[1:] == ["One of the differentiated Tensors does not require grad"]
-assert torch.allclose(_checkpointed(_convolutions.requires_grad_(True)), _direct)
-
-
 @torch.inference_mode()
 def _sample(x):
     x = x * 1
@@ -635,9 +599,7 @@ assert torch.equal(_sample(image), gradient)
 # %%
 # If you score the denoised image, call the denoiser on ``leaf``, too. A method decorated with ``no_grad`` cuts the graph: call
 # ``pipe.decode.__wrapped__(pipe, x)`` (asked in `diffusers#2990
-# <https://github.com/huggingface/diffusers/issues/2990>`__). If you froze the model, the checkpoint of guided-diffusion raises
-# *One of the differentiated Tensors does not require grad*: use ``torch.utils.checkpoint`` with ``use_reentrant=False`` (asked
-# in `Universal-Guided-Diffusion#11 <https://github.com/arpitbansal297/Universal-Guided-Diffusion/issues/11>`__).
+# <https://github.com/huggingface/diffusers/issues/2990>`__).
 
 # %%
 # What people get wrong
@@ -734,8 +696,8 @@ assert ["not a leaf Tensor" in str(w.message) for w in _caught] == [True]
 # (As in `advertorch#49 <https://github.com/BorealisAI/advertorch/issues/49>`__.) Give each step a new leaf: ``x = (x + 0.05 *
 # x.grad.sign()).detach().requires_grad_()``.
 #
-# **backward() fills the parameters' .grad, too.** If nothing clears the gradients of a map, the next training step adds its
-# own to them. So use ``torch.autograd.grad(score, x)``, which leaves ``.grad`` alone.
+# **backward() fills the parameters' .grad, too.** Then the next training step adds its own. ``torch.autograd.grad(score, x)``
+# leaves ``.grad`` alone.
 #
 # **The probability instead of the score.** Where the network is confident, ``softmax`` is flat. This code makes the last two
 # mistakes:
