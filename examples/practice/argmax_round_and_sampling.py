@@ -113,8 +113,8 @@ assert message.startswith("element 0 of tensors does not require grad and does n
 # %%
 # Which operations pass a gradient
 # --------------------------------
-# Each operation gets ``x = [0.2, 1.7, 1.1]``, or probabilities ``p`` made from it. In ``grid_sample``, the grid is made from
-# ``x``. The table shows ``requires_grad`` of the result, and the gradient of its first element with respect to ``x``.
+# Each operation gets ``x = [0.2, 1.7, 1.1]``, probabilities ``p`` made from it, or a grid. The table shows ``requires_grad`` of
+# the result, and the gradient of its first element with respect to ``x``.
 #
 # .. how-measured:: This code calls each operation, asks for the gradient, and notes what it got.
 
@@ -211,12 +211,11 @@ tabulate_operations().rename_axis(columns="result of")
 # %%
 # - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. Beside another term, this part of the
 #   gradient is missing without an error.
-# - **Zeros.** There is no error, and ``x`` does not learn. (The image of ``grid_sample`` would.) ``torch.bernoulli``,
-#   ``torch.poisson`` and ``torch.normal`` are in this group, too (`pytorch#4159
-#   <https://github.com/pytorch/pytorch/issues/4159>`__).
+# - **Zeros.** There is no error, and ``x`` does not learn. (The image of ``grid_sample`` would.) ``torch.poisson`` is in this
+#   group, too (`pytorch#4159 <https://github.com/pytorch/pytorch/issues/4159>`__).
 # - **An error** in ``backward()``: the derivative *is not implemented*.
-# - **A gradient**, for the elements that were picked, as if the choice were fixed. The others get 0. So the picked values
-#   learn, but no gradient says that another choice would be better.
+# - **A gradient**, for the elements that were picked. The others get 0. So the picked values learn, but no gradient says that
+#   a different choice would be better.
 
 # %%
 # Straight-through: a hard value with a soft gradient
@@ -250,12 +249,12 @@ assert (scores.grad[:2] < 0).all() and scores.grad[2] > 0
 # The loss is that of the third option. A step down this gradient lowers the third score and raises the other two. In a
 # training loop, the choice moves from the third option over the second one to the first, which is right:
 
-scores_in_training = scores.detach().clone().requires_grad_()
-optimizer = torch.optim.SGD([scores_in_training], lr=0.1)
+learned = scores.detach().clone().requires_grad_()
+optimizer = torch.optim.SGD([learned], lr=0.1)
 used = []
 for _ in range(12):
-    soft = scores_in_training.softmax(-1)
-    choice = one_hot(scores_in_training) + (soft - soft.detach())
+    soft = learned.softmax(-1)
+    choice = one_hot(learned) + (soft - soft.detach())
     used.append(options[choice.argmax()].item())
     loss = (choice @ options - 1).square()
     optimizer.zero_grad()
@@ -321,8 +320,7 @@ assert torch.allclose(_given, _product) and _given.any()
 # %%
 # The temperature: bias and noise
 # -------------------------------
-# The average loss over the random choice is smooth in the scores. With three options, you can compute its gradient exactly, and
-# compare the estimates with it.
+# The average loss over the random choice is smooth in the scores. With three options, you can compute its gradient exactly:
 
 
 def loss_of(choice):
@@ -368,8 +366,8 @@ def plot_bias_and_spread():
 
 
 # %%
-# The bias is the distance of the mean estimate from the exact gradient. The spread is the standard deviation of a single
-# estimate. For both, 1 means as large as the exact gradient.
+# The bias is the distance of the mean estimate from the exact gradient, and the spread the standard deviation of one estimate.
+# For both, 1 means as large as the exact gradient:
 
 # figure: Bias and spread over the temperature from 0.1 to 5, on logarithmic axes. Both bias lines rise from a few percent to
 #   about 80 percent. Both lines of the spread fall from about 3 to less than 0.3. Those of hard=True are above those of
@@ -600,7 +598,7 @@ assert (_wrong - probs.softmax(0)).abs().max() < 0.01 and _wrong[0] < 0.5
 # sphinx_gallery_end_ignore
 
 # %%
-# If a probability is 0, the samples from ``probs.log()`` are right, but the gradient of that probability is NaN.
+# If a probability is 0, its gradient through ``probs.log()`` is NaN.
 
 # %%
 # Exercise
