@@ -572,8 +572,9 @@ for _tau in (0.1, 1.0, 10.0):
 
 # %%
 # **The defaults of gumbel_softmax.** It draws at random in evaluation, too, so use the argmax there. In ``float16`` a row can
-# become NaN: pass ``scores.float()``. For scores of shape ``(N, C, H, W)``, pass ``dim=1``, because it picks along the last
-# dimension. It expects logits: from probabilities it draws from a different distribution, ``softmax(probs)``:
+# become NaN (`pytorch#41663 <https://github.com/pytorch/pytorch/issues/41663>`__): pass ``scores.float()``. For scores of shape
+# ``(N, C, H, W)``, pass ``dim=1``, because it picks along the last dimension. It expects logits: from
+# probabilities it draws from a different distribution, ``softmax(probs)``:
 
 probs = torch.tensor([0.7, 0.2, 0.1])
 for name, argument in {"probs": probs, "probs.log()": probs.log()}.items():
