@@ -557,10 +557,11 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # %%
 # What people get wrong
 # ---------------------
-# **DistributedDataParallel does not see these gradients.** It averages over the processes in ``backward()``, and
-# ``torch.autograd.grad`` returns what this process has: the copies of the model drift apart, without an error. Call ``grad``
-# and ``backward`` under ``ddp.no_sync()``, then average ``rows`` and the ``.grad`` of the heads with
-# ``torch.distributed.all_reduce`` (asked in `Pytorch-PCGrad#5 <https://github.com/WeiChengTseng/Pytorch-PCGrad/issues/5>`__).
+# **DistributedDataParallel does not see these gradients.** It averages over the processes in ``backward()``, while
+# ``torch.autograd.grad`` returns what this process has. So the copies of the model drift apart without an error, or the next
+# step raises *Expected to have finished reduction*. Run forward and both calls under ``ddp.no_sync()``, then average ``rows``
+# and the ``.grad`` of the heads with ``torch.distributed.all_reduce`` (asked in `Pytorch-PCGrad#5
+# <https://github.com/WeiChengTseng/Pytorch-PCGrad/issues/5>`__).
 #
 # **set_grad in a loop that accumulates.** It replaces ``.grad``, while ``backward`` adds to it. So add up the ``rows`` of all
 # batches, and call ``set_grad`` once.
@@ -738,8 +739,8 @@ assert len(_sparse_refused) == 1
 
 # %%
 # ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. The batched call also refuses ``.item()`` in this
-# hook, ``nn.Embedding(sparse=True)``, and a model after ``torch.compile`` (`pytorch#138422
-# <https://github.com/pytorch/pytorch/issues/138422>`__). One call for each loss accepts them all.
+# hook, and ``nn.Embedding(sparse=True)``. One call for each loss accepts both. After ``torch.compile`` with its default
+# backend, the batched call fails (`pytorch#138422 <https://github.com/pytorch/pytorch/issues/138422>`__).
 
 # %%
 # Exercise
