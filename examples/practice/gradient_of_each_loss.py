@@ -158,8 +158,7 @@ assert _after_a_step(lambda a, b: a, 2)[1] > 1e-5
 # %%
 # **Separate the gradients before you add the losses: afterwards there is only their sum.** A negative cosine is a *conflict*: a
 # small enough step of the shared parameters against one gradient raises the other loss. The sum conflicts with ``grad_a``, so
-# a small step of the trunk against it lowers the total and raises loss a. The heads can hide this, because loss a falls if
-# they step, too.
+# a small step of the trunk against it lowers the total and raises loss a.
 
 # %%
 # Two calls, or one batched call
@@ -770,6 +769,5 @@ for name, inputs in {"feature": [h], "weights": shared}.items():
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why ``backward`` adds.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, rows of a Jacobian, and ``inputs=``.
 # - :ref:`sphx_glr_gallery_training_gradient_clipping.py`, the norm of the whole gradient.
-# - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error without ``retain_graph=True``.
 # - In PyTorch's reference: `torch.autograd.grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.
