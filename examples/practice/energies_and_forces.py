@@ -96,15 +96,15 @@ for _activation in (nn.SiLU(), nn.Tanh(), nn.GELU(), nn.Softplus(), nn.ReLU()):
 # %%
 # The forces in a structure add up to 0, because the energy does not change if all atoms move together.
 #
-# **The sum** over the structures gives all forces with one call. The energy of a structure depends only on its own positions,
-# so the other energies add nothing to its forces. (A BatchNorm in training mode :ref:`mixes the structures
+# **The sum** over the structures gives all forces with one call, because the energy of a structure depends only on its own
+# positions. (A BatchNorm in training mode :ref:`mixes the structures
 # <sphx_glr_gallery_practice_derivatives_of_a_network.py>`.)
 
 # %%
 # Train on energies and forces
 # ----------------------------
-# The true energy is a Morse potential: two atoms attract each other from far, and repel each other when they are near. There
-# are 24 structures of four atoms to learn from:
+# The true energy is a Morse potential: atoms attract each other, and repel each other when they are near. There are 24
+# structures of four atoms to learn from:
 
 
 def morse(x):
@@ -562,7 +562,7 @@ assert torch.equal(_after[1], _before[1])
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_practice_derivatives_of_a_network.py`: second derivatives, and errors of ``autograd.grad``.
+# - :ref:`sphx_glr_gallery_practice_derivatives_of_a_network.py`: second derivatives.
 # - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: what ``create_graph`` costs.
 # - :ref:`sphx_glr_gallery_errors_derivative_not_implemented.py`: ``cdist`` and attention in a force loss.
 # - :ref:`sphx_glr_gallery_practice_gather_and_distances.py`: NaN at distance 0.
