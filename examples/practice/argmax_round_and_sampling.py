@@ -72,7 +72,8 @@ def plot_loss_over_first_score():
 
 
 # %%
-# With argmax, the loss stays the same until the first score is the highest. With ``softmax(scores / tau)`` it falls smoothly:
+# With argmax, the loss stays the same until the first score is the highest. With ``softmax(scores / tau)`` in place of the
+# choice it falls smoothly. ``tau`` is called the temperature:
 
 # figure: The loss over the first score. With argmax it is 9 up to a score of 1, where it jumps to 0. With softmax it falls
 #   smoothly, with the lower temperature tau more steeply.
@@ -89,8 +90,8 @@ assert _falls[0].min() < 2 * _falls[1].min()
 # sphinx_gallery_end_ignore
 
 # %%
-# The slope is 0 on both sides of the jump, so it gives no direction, and autograd leaves it out. Another parameter,
-# ``width``, is rounded to a whole number. Neither learns:
+# The slope is 0 on both sides of the jump, so it gives no direction. ``argmax`` has no gradient at all, and that of ``round``
+# is 0. Neither parameter learns:
 
 width = torch.tensor(2.6, requires_grad=True)
 
@@ -112,8 +113,8 @@ assert message.startswith("element 0 of tensors does not require grad and does n
 # %%
 # Which operations pass a gradient
 # --------------------------------
-# Each operation gets ``x = [0.2, 1.7, 1.1]``, or probabilities ``p`` made from it. In ``grid_sample``, the grid is made from
-# ``x``. The table shows ``requires_grad`` of the result, and the gradient of its first element with respect to ``x``.
+# Each operation gets ``x = [0.2, 1.7, 1.1]``, probabilities ``p`` made from it, or a grid. The table shows ``requires_grad`` of
+# the result, and the gradient of its first element with respect to ``x``.
 #
 # .. how-measured:: This code calls each operation, asks for the gradient, and notes what it got.
 
@@ -210,17 +211,17 @@ tabulate_operations().rename_axis(columns="result of")
 # %%
 # - **No graph.** If the loss uses nothing else, ``backward()`` raises the error above. Beside another term, this part of the
 #   gradient is missing without an error.
-# - **Zeros.** There is no error, and ``x`` does not learn. (The image of ``grid_sample`` would.) ``torch.bernoulli``,
-#   ``torch.poisson`` and ``torch.normal`` are in this group, too (`pytorch#4159
-#   <https://github.com/pytorch/pytorch/issues/4159>`__).
+# - **Zeros.** There is no error, and ``x`` does not learn. (The image of ``grid_sample`` would.) ``torch.poisson`` is in this
+#   group, too (`pytorch#4159 <https://github.com/pytorch/pytorch/issues/4159>`__).
 # - **An error** in ``backward()``: the derivative *is not implemented*.
-# - **A gradient**, for the elements that were picked, as if the choice were fixed. The others get 0. So the picked values
-#   learn, but no gradient says that another choice would be better.
+# - **A gradient**, for the elements that were picked. The others get 0. So the picked values learn, but no gradient says that
+#   a different choice would be better.
 
 # %%
 # Straight-through: a hard value with a soft gradient
 # ---------------------------------------------------
-# ``soft - soft.detach()`` is 0 for finite numbers, and its gradient is that of ``soft``. Add it to the hard choice:
+# ``soft - soft.detach()`` is 0 for finite numbers, and its gradient is that of ``soft``. **Add it to the hard choice: the value
+# is hard, and the gradient is soft.**
 
 
 def one_hot(scores):
@@ -245,14 +246,34 @@ assert (scores.grad[:2] < 0).all() and scores.grad[2] > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The loss is that of the third option. A step down this gradient lowers the third score and raises the other two. The true
-# derivative of this loss is 0. :ref:`sphx_glr_gallery_functions_change_the_gradient.py` does the same for ``round``.
+# The loss is that of the third option. A step down this gradient lowers the third score and raises the other two. In a
+# training loop, the choice moves from the third option over the second one to the first, which is right:
+
+learned = scores.detach().clone().requires_grad_()
+optimizer = torch.optim.SGD([learned], lr=0.1)
+used = []
+for _ in range(12):
+    soft = learned.softmax(-1)
+    choice = one_hot(learned) + (soft - soft.detach())
+    used.append(options[choice.argmax()].item())
+    loss = (choice @ options - 1).square()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("used:", *used)
+
+# sphinx_gallery_start_ignore
+assert used == [4.0] + [2.0] * 8 + [1.0] * 3 and options.tolist() == [1, 2, 4]
+# sphinx_gallery_end_ignore
+
+# %%
+# :ref:`sphx_glr_gallery_functions_change_the_gradient.py` does the same for ``round``.
 
 # %%
 # gumbel_softmax taken apart
 # --------------------------
-# Draw Gumbel noise for each score independently, and add it. Then the highest sum is that of option ``k`` with the probability
-# ``softmax(scores)[k]``. The rest is the straight-through choice above, with a temperature ``tau``:
+# To draw an option at random, add noise to each score, and take the highest sum. With *Gumbel* noise, option ``k`` is drawn
+# with the probability ``softmax(scores)[k]``. The rest is the straight-through choice above:
 
 
 def gumbel_hard(scores, tau):
@@ -294,14 +315,12 @@ assert torch.allclose(_given, _product) and _given.any()
 # sphinx_gallery_end_ignore
 
 # %%
-# With the same noise, ``tau`` changes the gradient, but the option that is drawn stays the same, except where rounding makes
-# a tie. The gradient has two factors: the slope of the loss at the hard sample, and the derivative of the soft sample.
+# Both are equal. ``tau`` changes the gradient, but hardly ever the option that is drawn.
 
 # %%
 # The temperature: bias and noise
 # -------------------------------
-# The average loss over the random choice is smooth in the scores. With three options, you can compute its gradient exactly, and
-# compare the estimates with it.
+# The average loss over the random choice is smooth in the scores. With three options, you can compute its gradient exactly:
 
 
 def loss_of(choice):
@@ -347,8 +366,8 @@ def plot_bias_and_spread():
 
 
 # %%
-# The bias is the distance of the mean estimate from the exact gradient. The spread is the standard deviation of a single
-# estimate. For both, 1 means as large as the exact gradient.
+# The bias is the distance of the mean estimate from the exact gradient, and the spread the standard deviation of one estimate.
+# For both, 1 means as large as the exact gradient:
 
 # figure: Bias and spread over the temperature from 0.1 to 5, on logarithmic axes. Both bias lines rise from a few percent to
 #   about 80 percent. Both lines of the spread fall from about 3 to less than 0.3. Those of hard=True are above those of
@@ -382,9 +401,8 @@ assert _score[0] < 0.03 and 0.5 < _score[1] < 3
 # sphinx_gallery_end_ignore
 
 # %%
-# With another loss, ``(choice @ options).exp() / 20``, the bias of ``hard=True`` is larger at 0.1 than at 1. So try several
-# temperatures, and compare the trained models. :ref:`sphx_glr_gallery_practice_policy_gradient.py` has an estimate without
-# this bias.
+# With a different loss, ``(choice @ options).exp() / 20``, the bias of ``hard=True`` is larger at 0.1 than at 1. So try several
+# temperatures. :ref:`sphx_glr_gallery_practice_policy_gradient.py` has an estimate without this bias.
 
 # %%
 # Quantization: clamp, then round
@@ -433,9 +451,8 @@ assert _level == 3 and torch.autograd.grad(_level, _last)[0] == 1
 
 # %%
 # ``fake_quantize`` is straight-through for values that round to a level, such as 3.2, and gives 0 elsewhere (asked in
-# `pytorch#38600 <https://github.com/pytorch/pytorch/issues/38600>`__). In your own module, clamp first. Then 3.2 gets 0
-# too. A value that is rounded first often lies on the bound, where the gradient of ``clamp`` has changed, and
-# ``through_round`` turns an infinite value into NaN.
+# `pytorch#38600 <https://github.com/pytorch/pytorch/issues/38600>`__). In your own module, clamp first. Then 3.2 gets 0,
+# too. A value that is rounded first often lies on the bound, where the gradient of ``clamp`` has changed.
 #
 # .. torch-changed:: 2.14
 #    :probe: kinks: x.clamp(0, 1) at x = [0, 1]
@@ -450,8 +467,7 @@ assert _level == 3 and torch.autograd.grad(_level, _last)[0] == 1
 # - ``topk`` as a mask: straight-through, with
 #   ``hard = torch.zeros_like(soft).scatter(-1, soft.topk(k).indices, 1.0)``.
 # - The ranks of a one-dimensional ``x``: ``torch.sigmoid((x[:, None] - x) / tau).sum(1) - 0.5``.
-# - ``grid_sample`` with ``mode="nearest"``: ``mode="bilinear"`` has a gradient for the grid. The gradient for the image is
-#   there with both.
+# - ``grid_sample`` with ``mode="nearest"``: ``mode="bilinear"`` has a gradient for the grid.
 # - ``histc`` (asked in `the forum <https://discuss.pytorch.org/t/differentiable-torch-histc/25865>`__): with equally spaced
 #   centers, a value between two of them counts in both bins, more in the nearer one. Beyond the outermost centers it loses its
 #   count, so clamp ``x`` first.
@@ -502,8 +518,8 @@ assert torch.autograd.grad(torch.sigmoid((x.detach() - _t) / 0.3).sum(), _t)[0] 
 # %%
 # What people get wrong
 # ---------------------
-# **The detach.** With ``detach`` on both soft terms, there is no gradient. On neither, it is 0. The order matters as well:
-# ``hard + soft - soft.detach()`` rounds on the way, and ``.long()`` turns 0.9999999 into 0.
+# **The detach and the order.** Without ``detach``, the gradient is 0. Without the parentheses, the sum is rounded on the way,
+# and ``.long()`` turns 0.9999999 into 0:
 
 torch.manual_seed(0)
 many = torch.randn(1000, 5, requires_grad=True)
@@ -541,8 +557,7 @@ assert torch.equal(_x.sign() + (_x - _x), _x.sign())
 
 # %%
 # For a one-hot choice, the second way is as good as the first (asked in `pytorch#68941
-# <https://github.com/pytorch/pytorch/issues/68941>`__). With large soft values it fails: ``(x.sign() - x) + x`` is 0 for ``x
-# = 1e8``.
+# <https://github.com/pytorch/pytorch/issues/68941>`__), but ``(x.sign() - x) + x`` is 0 for ``x = 1e8``.
 #
 # **The soft argmax as a position.** The mean of the positions can lie where no peak is. Between two equal peaks, at 0 and 4, it
 # is 2:
@@ -556,10 +571,10 @@ for _tau in (0.1, 1.0, 10.0):
 # sphinx_gallery_end_ignore
 
 # %%
-# **The defaults of gumbel_softmax.** It draws at random in evaluation too, so use the argmax there. In ``float16`` a row can
-# become NaN: pass ``scores.float()``. It picks along the last
-# dimension: for scores of shape ``(N, C, H, W)``, pass ``dim=1``. And it expects logits: from probabilities it returns valid
-# samples, but from another distribution, ``softmax(probs)``:
+# **The defaults of gumbel_softmax.** It draws at random in evaluation, too, so use the argmax there. In ``float16`` a row can
+# become NaN (`pytorch#41663 <https://github.com/pytorch/pytorch/issues/41663>`__): pass ``scores.float()``. For scores of shape
+# ``(N, C, H, W)``, pass ``dim=1``, because it picks along the last dimension. It expects logits: from
+# probabilities it draws from a different distribution, ``softmax(probs)``:
 
 probs = torch.tensor([0.7, 0.2, 0.1])
 for name, argument in {"probs": probs, "probs.log()": probs.log()}.items():
@@ -584,7 +599,7 @@ assert (_wrong - probs.softmax(0)).abs().max() < 0.01 and _wrong[0] < 0.5
 # sphinx_gallery_end_ignore
 
 # %%
-# If a probability is 0, the samples from ``probs.log()`` are right, but the gradient of that probability is NaN.
+# If a probability is 0, its gradient through ``probs.log()`` is NaN.
 
 # %%
 # Exercise

@@ -19,10 +19,9 @@ PINN: u_t, u_xx and the Laplacian
       u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
       (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
 
-   With ``retain_graph=True`` in the last call, the loss takes ``u_xx`` for a constant, usually without an error. The
-   sum is right if each row of ``u`` depends only on its own row of ``x`` and ``t``, so use no BatchNorm in training
-   mode. Use no LayerNorm either: a loss of ``u_xx`` gets a wrong gradient. If the network has only linear layers and
-   ReLU, ``u_xx`` is 0.
+   Each derivative in the loss needs ``create_graph=True``. With ``retain_graph=True`` instead, ``u_xx`` is a constant
+   for the loss, usually without an error. Use neither BatchNorm in training mode, because it mixes the points, nor
+   LayerNorm, because its third derivative is wrong. With only linear layers and ReLU, ``u_xx`` is 0.
 """
 
 # %%
@@ -39,7 +38,8 @@ from torch.autograd import grad
 
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
-x, t = torch.rand(64, 1, requires_grad=True), torch.rand(64, 1, requires_grad=True)
+x = torch.rand(64, 1, requires_grad=True)
+t = torch.rand(64, 1, requires_grad=True)
 
 u = model(torch.cat([x, t], dim=1))
 u_x, u_t = grad(u.sum(), (x, t), create_graph=True)
@@ -56,12 +56,12 @@ torch.set_num_threads(1)  # small matrices: more threads do not help
 # derivative of ``u[5]``. One call returns the derivative at each point. ``grad_outputs=torch.ones_like(u)`` in place of the sum
 # gives the same numbers.
 #
-# **create_graph.** The first call needs it because ``u_x`` is differentiated again. Both calls need it because the gradient of
-# the loss with respect to the weights passes through ``u_t`` and ``u_xx``.
+# **create_graph.** The first call needs it because ``u_x`` is differentiated again. Both calls need it because ``u_t`` and
+# ``u_xx`` are in the loss: only with a graph can they tell the weights how to change.
 #
 # **The two leaves.** ``torch.cat`` computes the input of the network from ``x`` and ``t``, so both are in the graph of ``u``.
 # A slice of the input that you make afterwards is a new tensor, and ``u`` was not computed from it. With one leaf of shape
-# (N, 2), cut the columns out of the *gradient*:
+# (N, 2), take the columns of the *gradient*:
 
 points = torch.cat([x, t], dim=1).detach().requires_grad_()
 (first,) = grad(model(points).sum(), points, create_graph=True)
@@ -177,24 +177,60 @@ assert runs["no create_graph"][1].max() > 2 * exact.max()
 
 # %%
 # In the second run, ``u_t`` and ``u_xx`` are constants for the loss. The loss falls because the network learns the start and
-# the ends, but nothing makes it learn the equation. In the third run ``u_xx`` is 0, so the network learns :math:`u_t = 0`: the
-# temperature does not change.
+# the ends, but nothing makes it learn the equation. **Each derivative in the loss needs** ``create_graph=True``. In the third
+# run ``u_xx`` is 0, so the network learns :math:`u_t = 0`: the temperature does not change.
 
 # %%
 # The Laplacian
 # -------------
-# The Laplacian is the sum of the second derivatives in all d dimensions. There are three ways to write it, for ``x`` of shape
-# (N, d), where ``f`` returns (N, 1). In ``by_jvp``, ``jvp`` computes how the gradient changes in one direction, and ``vmap``
-# takes all directions at once:
-
-from torch.func import hessian, jvp, vmap
+# The Laplacian is the sum of the second derivatives in all d dimensions. Take one after the other, for ``x`` of shape (N, d),
+# where ``f`` returns (N, 1):
 
 
-def by_loop(f, x):
+def laplacian(f, x):
     x = x.detach().requires_grad_()
     (first,) = grad(f(x).sum(), x, create_graph=True)
-    columns = range(x.shape[1])
-    return sum(grad(first[:, i].sum(), x, create_graph=True)[0][:, i] for i in columns)
+    total = 0
+    for i in range(x.shape[1]):
+        (second,) = grad(first[:, i].sum(), x, create_graph=True)
+        total = total + second[:, i]
+    return total
+
+
+# %%
+# .. how-measured:: This code counts the operations in matrix products, as multiples of those of the network.
+
+from torch.utils.flop_counter import FlopCounterMode
+
+
+def make_network(d):
+    torch.manual_seed(0)
+    a, b, c = torch.randn(64, d), torch.randn(64, 64) / 8, torch.randn(1, 64) / 8
+    a, b, c = (w.requires_grad_() for w in (a, b, c))
+    return lambda x: torch.tanh(torch.tanh(x @ a.mT) @ b.mT) @ c.mT
+
+
+def operations(f, *arguments):
+    with FlopCounterMode(display=False) as counter:
+        f(*arguments)
+    return counter.get_total_flops()
+
+
+def passes(way, d):
+    f, points = make_network(d), torch.randn(16, d)
+    return operations(way, f, points) / operations(f, points)
+
+
+# %%
+# What it costs, in passes through the network:
+
+for d in (2, 8, 32):
+    print(f"d = {d:>2}: {passes(laplacian, d):.0f} passes")
+
+# sphinx_gallery_start_ignore
+from torch.func import hessian, jvp, vmap
+
+by_loop = laplacian
 
 
 def by_jvp(f, x):
@@ -212,45 +248,9 @@ def by_hessian(f, x):
     return matrices.diagonal(dim1=1, dim2=2).sum(dim=1)
 
 
-def make_network(d):
-    torch.manual_seed(0)
-    a, b, c = torch.randn(64, d), torch.randn(64, 64) / 8, torch.randn(1, 64) / 8
-    a, b, c = (w.requires_grad_() for w in (a, b, c))
-    return lambda x: torch.tanh(torch.tanh(x @ a.mT) @ b.mT) @ c.mT
-
-
-# %%
-# .. how-measured:: This code counts the operations in matrix products, as multiples of those of the network.
-
-import pandas as pd
-from torch.utils.flop_counter import FlopCounterMode
-
-
-def operations(f, *arguments):
-    with FlopCounterMode(display=False) as counter:
-        f(*arguments)
-    return counter.get_total_flops()
-
-
-def tabulate_costs():
-    costs = {}
-    for way in (by_loop, by_jvp, by_hessian):
-        for d in (2, 8, 32):
-            f, points = make_network(d), torch.randn(16, d)
-            ratio = operations(way, f, points) / operations(f, points)
-            costs.setdefault(f"d = {d}", {})[way.__name__] = ratio
-    return pd.DataFrame(costs)
-
-
-# %%
-# What each costs, in passes through the network:
-
-# sphinx_gallery_start_ignore
-_costs = tabulate_costs()
-_each = (_costs["d = 32"] - _costs["d = 8"]) / 24  # passes for each dimension
-assert _each.between(1.7, 2.3).all()
-assert (_costs.loc["by_hessian"] / _costs.loc["by_jvp"]).between(0.9, 1.1).all()
-assert _costs["d = 32"].between(1.8 * 32, 2.3 * 32).all()
+for _way in (by_loop, by_jvp, by_hessian):
+    _few, _many = passes(_way, 8), passes(_way, 32)
+    assert 1.7 < (_many - _few) / 24 < 2.3 and 1.8 * 32 < _many < 2.3 * 32
 for _n, _d in ((0, 3), (1, 1), (4, 1), (2, 5)):
     f, points = make_network(_d), torch.randn(_n, _d)
     for _way in (by_loop, by_jvp, by_hessian)[: 3 if _n else 2]:
@@ -335,15 +335,13 @@ for _way in (by_jvp, by_hessian):
             _refused.append(str(_problem))
 assert len(_refused) == 6 and "randomness" in _refused[2]
 # sphinx_gallery_end_ignore
-tabulate_costs().round(0).astype(int)
 
 # %%
-# All three cost about two passes for each dimension, because they compute a column of the :ref:`Hessian
-# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and use one entry of it. The loop raises an error for a linear
-# network and under ``no_grad()``. The other two raise an error in training mode if the network has dropout (``vmap`` wants
-# ``randomness="same"``) or BatchNorm with running statistics. For training, take the loop: on PyTorch 2.13, gradients through
-# the other two can be wrong if ``f`` calls ``torch.linalg.solve``, ``det``, ``logdet`` or ``slogdet`` (so can the values of
-# ``by_hessian``), and raise an error if it calls ``norm``.
+# About two passes for each dimension: one computes a column of the :ref:`Hessian
+# <sphx_glr_gallery_differentiation_jacobian_and_hessian.py>`, and you use one entry of it. ``torch.func.hessian``, or ``jvp``
+# under ``vmap``, does the same work. For training take the loop: on PyTorch 2.13, gradients through those two can be wrong if
+# ``f`` calls ``torch.linalg.solve``, ``det``, ``logdet`` or ``slogdet``. To evaluate the loop, put ``torch.enable_grad()``
+# around it.
 
 # %%
 # Errors that this code raises
@@ -410,7 +408,7 @@ with torch.no_grad():
 # (`pytorch#32304 <https://github.com/pytorch/pytorch/issues/32304>`__, `pytorch#38506
 # <https://github.com/pytorch/pytorch/issues/38506>`__). ``torch.func.grad`` returns 0.
 #
-# The residual raises an error under ``no_grad()`` too: put ``torch.enable_grad()`` around it.
+# The residual raises an error under ``no_grad()``, too: put ``torch.enable_grad()`` around it.
 
 # %%
 # What people get wrong
@@ -485,8 +483,8 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # the assert. ``Tanh``, ``SiLU``, ``GELU`` and ``Softplus`` have a second derivative.
 #
 # **LayerNorm.** A loss of ``u_xx`` needs a third derivative, and that of ``nn.LayerNorm(16)`` is wrong, without an error
-# (`pytorch#175754 <https://github.com/pytorch/pytorch/issues/175754>`__). On rows, ``nn.GroupNorm(1, 16)`` computes the
-# same, and is right.
+# (`pytorch#175754 <https://github.com/pytorch/pytorch/issues/175754>`__). ``nn.GroupNorm(1, 16)`` computes the same for an
+# input of shape (N, 16), and is right.
 #
 # **Points that see each other.** If ``u[7]`` depends on ``x[5]`` too, its derivative is added to that of ``u[5]``. With several
 # outputs, a sum over all of them adds their derivatives: take one column, ``out[:, 0:1].sum()``.
@@ -494,6 +492,7 @@ assert abs(_slope - part @ _along) > 0.2 * abs(_slope)
 # .. how-measured:: For five networks, this code compares the derivative from the sum with the diagonal of the full Jacobian,
 #    which is the derivative of each point with respect to itself.
 
+import pandas as pd
 from torch.autograd.functional import jacobian
 
 
@@ -589,6 +588,9 @@ tabulate_errors_of_the_sum().round(2)
 # With a hundred times as many directions, the error is about ten times smaller.
 
 
+from torch.func import jvp
+
+
 def estimate(f, x, directions):
     gradient = torch.func.grad(lambda x: f(x).sum())
     total = 0
@@ -599,8 +601,8 @@ def estimate(f, x, directions):
 
 
 f, points, errors = make_network(20), torch.randn(64, 20), []
+right = laplacian(f, points).detach()
 with torch.no_grad():
-    right = by_jvp(f, points)
     for directions in (4, 400):
         error = (estimate(f, points, directions) - right).norm() / right.norm()
         errors.append(error)

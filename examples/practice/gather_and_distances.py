@@ -20,7 +20,7 @@ gather: one index per row, and pairwise distances with cdist
       x[torch.arange(len(x)), index]  # the same, and -1 is the last column
 
    ``x[:, index]`` takes the same columns from *each* row. The distances of all pairs of rows are ``torch.cdist(x, y)``.
-   Its gradient at distance 0 is 0, where a root written by hand gives NaN. If two points are much closer to each other
+   Its gradient at distance 0 is 0, where your own square root gives NaN. If two points are much closer to each other
    than to 0, add ``compute_mode="donot_use_mm_for_euclid_dist"``.
 """
 
@@ -41,7 +41,8 @@ reward = torch.where(action == 1, state[:, 0], -state[:, 0])
 
 values = nn.Linear(1, 2)(state)
 print("values[:, action]:", tuple(values[:, action].shape))
-print("gather:           ", tuple(values.gather(1, action[:, None]).squeeze(1).shape))
+picked = values.gather(1, action[:, None]).squeeze(1)
+print("gather:           ", tuple(picked.shape))
 
 # %%
 # .. how-measured:: This code trains a linear layer on the 64 states, and draws the learned values.
@@ -103,10 +104,14 @@ assert with_gather(values, action).shape == (64,)
 # sphinx_gallery_end_ignore
 
 # %%
-# ``values[:, action]`` has the shape (64, 64): from each row it takes the columns of *all* 64 actions. Subtracting the 64
-# rewards broadcasts, so each row is compared with all rewards, and the network learns the average reward of each action
-# (reported for a Keras program in `dqn#4 <https://github.com/sherjilozair/dqn/issues/4>`__). Compare shapes before you
-# subtract: ``assert picked.shape == reward.shape``.
+# **In row i, gather takes the columns that row i of the index names.** ``action[:, None]`` has one column, so the result has
+# one, which ``squeeze(1)`` removes. But ``values[:, action]`` has the shape (64, 64): from each row it takes the columns of
+# *all* 64 actions. Subtracting the 64 rewards broadcasts, so each row is compared with all rewards, and the network learns the
+# average reward of each action (reported for a Keras program in `dqn#4
+# <https://github.com/sherjilozair/dqn/issues/4>`__). Compare shapes before you subtract:
+# ``assert picked.shape == reward.shape``.
+#
+# For scores of shape (batch, time, classes), write ``scores.gather(-1, index[..., None]).squeeze(-1)``.
 #
 # The gradient shows which entries were picked, and how often:
 
@@ -122,12 +127,16 @@ print(by_slice.int().tolist())
 assert by_gather.tolist() == [[0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 1, 0]]
 assert by_slice.tolist() == [[1, 0, 2, 0]] * 3
 assert torch.equal(x.index_select(1, index), x[:, index])
+_scores, _index = torch.randn(2, 5, 7), torch.randint(7, (2, 5))
+_picked = _scores.gather(-1, _index[..., None]).squeeze(-1)
+_flat_picks = _scores.view(10, 7)[torch.arange(10), _index.view(10)]
+assert torch.equal(_picked, _flat_picks.view(2, 5))
 # sphinx_gallery_end_ignore
 
 # %%
 # Four ways to pick one entry per row
 # -----------------------------------
-# If all numbers are finite, values and gradients are the same.
+# For finite numbers, values and gradients are the same.
 #
 # .. how-measured:: For 1000 rows of 1000 numbers, which are the result of a computation, this code counts the bytes that each
 #    way saves for backward. Then it tries the index -1, and a row with an infinity elsewhere.
@@ -207,15 +216,14 @@ tabulate_ways_to_pick()
 
 # %%
 # ``gather`` keeps its input alive until backward, and ``x[arange, index]`` only the two indices. ``one_hot`` multiplies all
-# entries, in backward too, and 0 times infinity is NaN. Negative indices count from the end, so an ignored label of -100 is a
-# trap: with 100 or more columns, ``x[arange, index]`` and ``take_along_dim`` silently pick a wrong entry. Select the rows
-# first.
+# entries, and 0 times infinity is NaN. Negative indices count from the end, so an ignored label of -100 is a trap: with 100 or
+# more columns, ``x[arange, index]`` and ``take_along_dim`` silently pick a wrong entry. Select the rows first.
 
 # %%
 # All pairs: three ways to a distance matrix
 # ------------------------------------------
 # You want the distance between each row of ``x`` and each row of ``y``. Because :math:`|x - y|^2 = |x|^2 + |y|^2 - 2 x^\top y`,
-# one matrix product is enough, without a tensor of all differences. Three usual ways (asked in `Efficient distance matrix
+# one matrix product is enough (asked in `Efficient distance matrix
 # <https://discuss.pytorch.org/t/efficient-distance-matrix-computation/9065>`__):
 
 
@@ -286,8 +294,8 @@ def tabulate_distances():
 
 # %%
 # What each keeps for backward in MB, where a NaN is (the gradient or also the values), and the largest relative error for two
-# points close together. ``direct`` is ``compute_mode="donot_use_mm_for_euclid_dist"``. ``vector_norm`` replaces the root of the
-# sum of squares in the broadcasting form, and ``clamp(min=1e-12)`` comes before the root:
+# points close together. *direct* is ``compute_mode="donot_use_mm_for_euclid_dist"``, *vector_norm* is
+# ``torch.linalg.vector_norm(x[:, None] - y, dim=-1)``, and *clamp* is ``clamp(min=1e-12)`` before the root:
 
 # sphinx_gallery_start_ignore
 _table = tabulate_distances()
@@ -310,20 +318,21 @@ for _way in ways.values():
 tabulate_distances()
 
 # %%
-# **Memory.** Broadcasting keeps the differences of all pairs: 300 x 300 x 64 numbers. Apart from the points, ``cdist`` and the
-# matrix form keep tensors of 300 x 300.
+# **Memory.** *broadcasting* and *vector_norm* keep the differences of all pairs, 300 x 300 x 64 numbers.
 #
 # **Close pairs.** In the matrix form, two numbers near 13,000 are subtracted to get about 0.00006. In ``float32``, neighboring
 # numbers of that size differ by 0.001, so only rounding is left. If it is negative, its root is NaN. ``cdist`` and ``clamp``
-# avoid the NaN, but not the error. The gradient of a close pair is wrong as well. Its length should be 1:
+# avoid the NaN, but not the error. The gradient of a close pair is wrong, too. Its length should be 1:
 
 old = (torch.randn(300, 64) + 10).requires_grad_()
 new = old.detach() + 0.001 * torch.randn(300, 64)
-for mode in ("use_mm_for_euclid_dist_if_necessary", "donot_use_mm_for_euclid_dist"):
-    total = torch.cdist(old, new, compute_mode=mode).diagonal().sum()
-    (gradient,) = torch.autograd.grad(total, old)
+for name, distances in {
+    "cdist": torch.cdist(old, new),
+    "direct": torch.cdist(old, new, compute_mode="donot_use_mm_for_euclid_dist"),
+}.items():
+    (gradient,) = torch.autograd.grad(distances.diagonal().sum(), old)
     lengths = gradient.norm(dim=1)
-    print(f"{mode:<35} from {lengths.min():.1f} to {lengths.max():.1f}")
+    print(f"{name:<6} from {lengths.min():.1f} to {lengths.max():.1f}")
 
 # sphinx_gallery_start_ignore
 _norms = {}
@@ -380,24 +389,15 @@ for count in (25, 26):
     # sphinx_gallery_end_ignore
 
 # %%
-# Before PyTorch 2.14, ``cdist`` without the matrix form has no second derivative: a gradient penalty raises an error.
-#
-# ``float64`` makes the error small. Subtracting the same center from ``x`` and ``y`` changes no distance, but makes the error
-# smaller.
+# ``float64`` makes the error small, and so does subtracting the same center from ``x`` and ``y``, which changes no distance.
+# Under autocast, ``cdist`` computes in ``float32``, but the product of a matrix form in half precision. Before PyTorch 2.14,
+# ``cdist`` without the matrix form has no second derivative: a gradient penalty raises an error.
 
+# sphinx_gallery_start_ignore
 far = torch.randn(300, 64) + 10
 near = far + 0.001 * torch.randn(300, 64)
 right = (far.double() - near.double()).norm(dim=1)
 center = far.mean(dim=0)
-for name, pair in {
-    "as they are": (far, near),
-    "mean subtracted": (far - center, near - center),
-    "float64": (far.double(), near.double()),
-}.items():
-    error = (torch.cdist(*pair).diagonal() - right).abs() / right
-    print(f"{name:<16} error up to {error.max():.0%}")
-
-# sphinx_gallery_start_ignore
 _errors = [
     ((torch.cdist(a, b).diagonal() - right).abs() / right).max()
     for a, b in (
@@ -407,6 +407,12 @@ _errors = [
     )
 ]
 assert _errors[1] < 0.3 * _errors[0] and _errors[2] < 1e-3
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    _h = nn.Linear(64, 64)(torch.randn(300, 64))
+    assert by_cdist(_h, _h).dtype == torch.float32
+    assert by_clamp(_h, _h).dtype == torch.bfloat16
+    _right = torch.cdist(_h.double(), _h.double().roll(1, 0))
+    assert (by_clamp(_h, _h.roll(1, 0)) - _right).abs().max() > 0.1
 _points = torch.zeros(3, 2, requires_grad=True)
 for _squares in (
     (_points[:, None] - _points).square().sum(-1),
@@ -424,8 +430,8 @@ assert ((torch.cdist(_spread, _others) - _exact).abs() / _exact).max() > 1e-5
 
 # %%
 # **Distance 0.** The root has an infinite slope at 0, and backward multiplies it by a difference of 0: NaN. ``cdist`` and
-# ``vector_norm`` have a formula that returns 0 there. :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`
-# explains why. If you need squares only, leave the root out.
+# ``vector_norm`` return 0 there (:ref:`why <sphx_glr_gallery_differentiation_points_without_a_derivative.py>`). If you need
+# squares only, leave the root out.
 
 # %%
 # What people get wrong
@@ -448,8 +454,8 @@ assert with_gather(x, index[:2]).tolist() == [
 
 # %%
 # **A vector of each row.** The output of a recurrent network has the shape (batch, time, features), and you want the last valid
-# step of each sequence. Advanced indexing and ``take_along_dim`` give all features. ``gather`` gives the first feature only,
-# unless you expand the index (asked in `Batched index select <https://discuss.pytorch.org/t/batched-index-select/9115>`__):
+# step of each sequence. ``gather`` gives only the first feature, unless you expand the index (asked in `Batched index select
+# <https://discuss.pytorch.org/t/batched-index-select/9115>`__):
 
 output, last = torch.randn(3, 5, 4), torch.tensor([4, 1, 2])
 at = last[:, None, None]
@@ -457,7 +463,8 @@ at = last[:, None, None]
 print("output[arange, last]:", tuple(output[torch.arange(3), last].shape))
 print("take_along_dim:      ", tuple(output.take_along_dim(at, dim=1).shape))
 print("gather:              ", tuple(output.gather(1, at).shape))
-print("gather, expanded:    ", tuple(output.gather(1, at.expand(-1, 1, 4)).shape))
+expanded = at.expand(-1, 1, 4)
+print("gather, expanded:    ", tuple(output.gather(1, expanded).shape))
 
 # sphinx_gallery_start_ignore
 _right = torch.stack([output[i, last[i]] for i in range(3)])
@@ -468,8 +475,8 @@ assert torch.equal(output.gather(1, at)[:, 0], _right[:, :1])
 # sphinx_gallery_end_ignore
 
 # %%
-# **Counting with += at an index.** Where an index repeats, backward *adds*. ``=`` and ``+=`` do not: of several writes to one
-# place, one is left. ``index_add_`` adds.
+# **Counting with += at an index.** Where an index repeats, backward *adds*, and so does ``index_add_``. But of several ``+=``
+# at one place, one is left:
 
 weight = torch.zeros(3, requires_grad=True)
 repeated = torch.tensor([0, 2, 2])
@@ -509,8 +516,8 @@ for _pick in (
 # .. solution::
 #
 # It is not gone. Backward passes through the diagonal with a gradient of 0, which is multiplied by the infinite slope. So
-# choose the pairs first, and compute only their distances. ``F.pdist`` does the same, and its gradient is 0
-# for two equal points, where the pairs would give NaN again.
+# choose the pairs first, and compute only their distances. ``F.pdist`` does the same. For two equal points its gradient is 0,
+# and that of the pairs NaN.
 
 x = torch.randn(6, 2, requires_grad=True)
 off_diagonal = ~torch.eye(6, dtype=torch.bool)
@@ -523,7 +530,8 @@ losses = {
 }
 for name, loss in losses.items():
     (gradient,) = torch.autograd.grad(loss, x)
-    print(f"{name:<8} loss {loss:.4f}, NaN in the gradient: {gradient.isnan().any()}")
+    has_nan = gradient.isnan().any()
+    print(f"{name:<8} loss {loss:.4f}, NaN in the gradient: {has_nan}")
 
 # sphinx_gallery_start_ignore
 _gradients = [
@@ -545,7 +553,6 @@ assert torch.autograd.grad(_roots.sum(), _equal)[0].isnan().any()
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_points_without_a_derivative.py`, more places where a gradient becomes NaN.
 # - :ref:`sphx_glr_gallery_debugging_finding_nans.py`, where a NaN comes from.
 # - :ref:`No second derivative <sphx_glr_gallery_errors_derivative_not_implemented.py>`, for ``cdist`` in a gradient penalty.
 # - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`, the error of an index that is too large.

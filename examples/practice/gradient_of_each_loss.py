@@ -29,8 +29,8 @@ The gradient of each loss: multi-task learning and PCGrad
 # %%
 # Two losses pull on one trunk
 # ----------------------------
-# Two heads share a trunk, and each head has a loss. How large is the gradient of each loss, and do the two agree? Make one call
-# for each loss:
+# In multi-task learning, several small networks (*heads*) share the layers below them, the *trunk*. Each head has a loss. How
+# large is the gradient of each loss, and do they agree? Make one call for each loss:
 
 import torch
 from torch import nn
@@ -94,8 +94,7 @@ def plot_two_gradients(grad_a, grad_b):
 plot_two_gradients(grad_a, grad_b)
 
 # %%
-# The first call keeps the graph for the second. ``flat`` joins the gradients of all the parameters into one vector of 30
-# numbers.
+# The first call keeps the graph for the second. ``flat`` joins the gradients of all parameters into one vector of 30 numbers.
 
 total = grad_a + grad_b
 print(f"norms: {grad_a.norm():.2f} and {grad_b.norm():.2f}")
@@ -157,16 +156,15 @@ assert _after_a_step(lambda a, b: a, 2)[1] > 1e-5
 # sphinx_gallery_end_ignore
 
 # %%
-# A negative cosine is a *conflict*: a small enough step of the shared parameters against one gradient raises the other loss.
-# In this model, the sum conflicts with ``grad_a``: a small step of the trunk against the sum lowers the total and raises loss
-# a. The heads can hide this, because loss a falls if they step too.
+# **Separate the gradients before you add the losses: afterwards there is only their sum.** A negative cosine is a *conflict*: a
+# small enough step of the shared parameters against one gradient raises the other loss. The sum conflicts with ``grad_a``, so
+# a small step of the trunk against it lowers the total and raises loss a.
 
 # %%
 # Two calls, or one batched call
 # ------------------------------
-# The second way stacks the losses into a vector. Each row of the unit matrix picks one loss.
-# ``is_grads_batched=True`` sends these rows through the graph in one pass, with ``torch.vmap``. ``.to(losses)`` puts the matrix
-# on the same device:
+# The second way stacks the losses into a vector. Each row of the unit matrix picks one loss, and ``is_grads_batched=True``
+# sends all rows through the graph in one pass, with ``torch.vmap``:
 
 losses = torch.stack(two_losses())
 unit = torch.eye(len(losses)).to(losses)
@@ -215,13 +213,8 @@ _check_family(nn.LayerNorm(4), torch.randn(5, 4))
 _check_family(nn.LSTM(4, 3, batch_first=True), torch.randn(2, 6, 4))
 _check_family(nn.Embedding(4, 3), torch.arange(4))
 _check_family(nn.TransformerEncoderLayer(4, 2, 8, 0.0), torch.randn(6, 2, 4))
-# sphinx_gallery_end_ignore
-
-# %%
-# .. how-measured:: This code counts the passes through a trunk, and the operators that backward calls, for eight losses.
-
-import pandas as pd
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 
 class Operators(TorchDispatchMode):
@@ -252,30 +245,14 @@ def cost(way, layers, meter):
     return len(passes)
 
 
-def tabulate_costs():
-    table = {}
-    for way in (
-        "one backward of the sum",
-        "one call for each loss",
-        "one batched call",
-    ):
-        small, large = Operators(), Operators()
-        passes = cost(way, 2, small), cost(way, 20, large)
-        table[way] = [passes[0], small.count, large.count]
-    names = ["passes", "operators, 2 layers", "operators, 20 layers"]
-    return pd.DataFrame(table, names).T
-
-
-# %%
-# What eight losses cost, with a trunk of 2 and of 20 layers:
-
-# sphinx_gallery_start_ignore
-from torch.utils.flop_counter import FlopCounterMode
-
-_table = tabulate_costs()
-_ways = list(_table.index)
-assert _table["passes"].tolist() == [1, 8, 1]
-_small, _large = _table.iloc[:, 1].tolist(), _table.iloc[:, 2].tolist()
+_ways = ["one backward of the sum", "one call for each loss", "one batched call"]
+_passes, _small, _large = [], [], []
+for _way in _ways:
+    _two, _twenty = Operators(), Operators()
+    _passes.append((cost(_way, 2, _two), cost(_way, 20, _twenty))[0])
+    _small.append(_two.count)
+    _large.append(_twenty.count)
+assert _passes == [1, 8, 1]
 assert _small[2] > _small[1] > _small[0]
 assert _large[1] > _large[2] > _large[0] and _large[2] < 0.8 * _large[1]
 _meters = [Operators() for _ in _ways]
@@ -300,12 +277,11 @@ for _i, _rows in enumerate(_at_heads):
 _trunk = [_flops[way, 20] - _flops[way, 2] for way in _ways]
 assert _trunk[1] == _trunk[2] == 8 * _trunk[0] > 0
 # sphinx_gallery_end_ignore
-tabulate_costs()
 
 # %%
-# The batched call has fewer operators if the trunk is deep. It does as much arithmetic in the trunk as the eight calls, and
-# more in the heads, because each head gets all eight rows, and seven of them are zeros. Its largest tensor on the way is
-# eight times as large. Both ways return one gradient of the size of ``shared`` for each loss.
+# For eight losses, the batched call does as much arithmetic in the trunk as eight calls, with fewer operators if the trunk is
+# deep. But its gradients on the way are eight times as large. Both ways return a gradient of the size of ``shared`` for each
+# loss.
 
 # %%
 # PCGrad in ten lines
@@ -350,6 +326,8 @@ for _seed in range(200):  # three losses: a conflict can remain
     _rows = torch.randn(3, 3, dtype=torch.float64)
     _worst = min(_worst, (_rows @ pcgrad(_rows)).min().item())
 assert _worst < -0.01
+_half = torch.stack([torch.full((5,), 1e-4), torch.full((5,), -2e-4)]).half()
+assert not pcgrad(_half).isfinite().all() and pcgrad(_half.float()).isfinite().all()
 # sphinx_gallery_end_ignore
 
 # %%
@@ -384,10 +362,9 @@ assert after["sum"][1] < min(after["PCGrad"][1], after["balanced"][1])
 # sphinx_gallery_end_ignore
 
 # %%
-# The sum raises loss a, and the other two lower both losses. Without a conflict, PCGrad is the sum. With two losses, its
-# direction conflicts with neither, up to rounding, unless a norm is below 1e-15 (in float32). With three, a conflict can
-# remain (asked in `PCGrad#9
-# <https://github.com/tianheyu927/PCGrad/issues/9>`__). In a training loop, the heads get their gradients from ``backward``:
+# The sum raises loss a, and the other two lower both losses. Without a conflict, PCGrad is the sum. With three losses, a
+# conflict can remain (asked in `PCGrad#9 <https://github.com/tianheyu927/PCGrad/issues/9>`__). In float16 the squares in
+# ``pcgrad`` underflow: pass ``rows.float()``. In a training loop, the heads get their gradients from ``backward``:
 
 every = [*shared, *head_a.parameters(), *head_b.parameters()]
 optimizer = torch.optim.Adam(every, lr=0.01)
@@ -412,11 +389,12 @@ assert all(p.grad is not None for p in every) and len(heads) == 4 and len(_left)
 # %%
 # The gradient of the shared feature
 # ----------------------------------
-# Two gradients of the weights cost the arithmetic of two passes through the trunk. It is cheaper to look at one tensor: the
-# trunk's output ``h``. The call of ``grad`` below does not enter the trunk:
+# Two gradients of the weights cost two passes through the trunk. It is cheaper to look at one tensor: the trunk's output ``h``.
+# The call of ``grad`` below does not enter the trunk:
 
 h = trunk(x)
-losses = torch.stack([mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)])
+loss_a, loss_b = mse_loss(head_a(h), target_a), mse_loss(head_b(h), target_b)
+losses = torch.stack([loss_a, loss_b])
 options = {"is_grads_batched": True, "retain_graph": True}
 (at_h,) = torch.autograd.grad(losses, h, unit, **options)
 norms = at_h.flatten(1).norm(dim=1)
@@ -465,11 +443,11 @@ optimizer.zero_grad()
 # sphinx_gallery_end_ignore
 
 # %%
-# The heads get their own gradients. The last line sends one gradient through the trunk, in which both norms at ``h`` count
-# the same. A norm can be 0, as with a head whose weight starts at zero. Without the ``clamp``, the gradients then become NaN.
+# The heads get their own gradients. The last line sends one gradient through the trunk, in which both losses have the same norm
+# at ``h``. A norm can be 0, as with a head whose weight starts at zero: without the ``clamp``, the gradients become NaN.
 # (GradNorm learns weights of the losses during the training.)
 #
-# How good is the approximation?
+# Do ``h`` and the weights agree?
 
 batched = torch.autograd.grad(torch.stack(two_losses()), shared, unit, **options)
 at_weights = torch.cat([gradient.flatten(1) for gradient in batched], dim=1)
@@ -499,7 +477,7 @@ assert _opposite > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# The ratio of the norms is close, but the cosine is off. The two cosines can even differ in sign.
+# The ratio of the norms is close, but the cosines differ, and can even differ in sign.
 
 # %%
 # Weights: the ratio counts
@@ -572,12 +550,47 @@ assert torch.allclose(_head_alone(1), _head_alone(0.1), atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. It matters in Adam
-# too if you clip the gradients, if they are as small as ``eps``, 1e-8, or with ``weight_decay`` (not of ``AdamW``).
+# With Adam, 10 and 10 are like 1 and 1. With plain SGD, a factor of the total loss is a factor of ``lr``. It matters in Adam,
+# too, if you clip the gradients, or with ``weight_decay`` (not of ``AdamW``).
 
 # %%
 # What people get wrong
 # ---------------------
+# **DistributedDataParallel does not see these gradients.** It averages over the processes in ``backward()``, while
+# ``torch.autograd.grad`` returns what this process has. So the copies of the model drift apart without an error, or the next
+# step raises *Expected to have finished reduction*. Run forward and both calls under ``ddp.no_sync()``, then average ``rows``
+# and the ``.grad`` of the heads with ``torch.distributed.all_reduce`` (asked in `Pytorch-PCGrad#5
+# <https://github.com/WeiChengTseng/Pytorch-PCGrad/issues/5>`__).
+#
+# **set_grad in a loop that accumulates.** It replaces ``.grad``, while ``backward`` adds to it. So add up the ``rows`` of all
+# batches, and call ``set_grad`` once.
+
+# sphinx_gallery_start_ignore
+import torch.distributed as dist
+
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+_ddp, _averaged = nn.parallel.DistributedDataParallel(nn.Linear(4, 1)), []
+
+
+def _count(state, bucket):
+    _averaged.append(1)
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+_ddp.register_comm_hook(None, _count)
+torch.autograd.grad(_ddp(x).sum(), list(_ddp.parameters()))
+assert not _averaged
+_ddp(x).sum().backward()
+assert len(_averaged) == 1
+with _ddp.no_sync():
+    _ddp(x).sum().backward()
+assert len(_averaged) == 1
+dist.destroy_process_group()
+# sphinx_gallery_end_ignore
+
+# %%
 # **The gradients are separated after backward.** The list of all ``.grad`` has one entry for each *parameter*, and each entry
 # is the sum over the losses. So PCGrad on this list compares the weight with the bias instead of loss a with loss b
 # (`Truxify#11390 <https://github.com/KanishJebaMathewM/Truxify/issues/11390>`__):
@@ -613,8 +626,8 @@ message = ""
 # sphinx_gallery_end_ignore
 
 # %%
-# With ``allow_unused=True`` the gradients of head b are ``None``, and with ``materialize_grads=True`` they are zeros. Now the
-# vectors have equal lengths, but each norm contains a head:
+# With ``materialize_grads=True``, the gradients of head b are zeros. Now the vectors have equal lengths, but each norm contains
+# a head:
 
 options = {"retain_graph": True, "materialize_grads": True}
 long_a = flat(torch.autograd.grad(loss_a, every, **options))
@@ -653,7 +666,7 @@ assert not _both[2][1].any() and not _both[4][0].any() and _both[2][0].any()
 
 # %%
 # The dot product is the same. The norms are larger, so the conflict looks weaker. Compare the shared parameters alone. A
-# frozen parameter raises an error with both options: keep only those with ``requires_grad``.
+# frozen parameter raises an error even then: keep only those with ``requires_grad``.
 
 # %%
 # **The heads are not trained.** ``torch.autograd.grad`` fills no ``.grad``, and ``SGD`` or ``Adam`` skips a parameter whose
@@ -724,10 +737,9 @@ assert len(_sparse_refused) == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. ``.item()``, ``.numpy()`` and random numbers
-# in this hook are refused as well, and so is ``nn.Embedding(sparse=True)``. The calls in a loop accept them all. The batched
-# call also fails after ``torch.compile`` with its default backend (`pytorch#138422
-# <https://github.com/pytorch/pytorch/issues/138422>`__).
+# ``g / g.norm().clamp(min=1)`` does the same without an ``if``, and works. The batched call also refuses ``.item()`` in this
+# hook, and ``nn.Embedding(sparse=True)``. One call for each loss accepts both. After ``torch.compile`` with its default
+# backend, the batched call fails (`pytorch#138422 <https://github.com/pytorch/pytorch/issues/138422>`__).
 
 # %%
 # Exercise
@@ -757,6 +769,5 @@ for name, inputs in {"feature": [h], "weights": shared}.items():
 # - :ref:`sphx_glr_gallery_differentiation_accumulation.py`, why ``backward`` adds.
 # - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`, rows of a Jacobian, and ``inputs=``.
 # - :ref:`sphx_glr_gallery_training_gradient_clipping.py`, the norm of the whole gradient.
-# - :ref:`sphx_glr_gallery_errors_backward_twice.py`, the error without ``retain_graph=True``.
 # - In PyTorch's reference: `torch.autograd.grad
 #   <https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html>`__.
