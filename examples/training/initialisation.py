@@ -346,7 +346,7 @@ measured_variances.map("{:.2f}".format)
 # the gradients. The third is Xavier, a compromise.
 #
 # With the default, a layer of equal sizes multiplies the variance of the gradient by a third, and ReLU halves it: this is the
-# sixth in the box.
+# sixth of the box.
 
 # %%
 # Gain and activation function
@@ -389,7 +389,7 @@ assert _raised == ["Unsupported nonlinearity gelu", "Unsupported nonlinearity si
 # sphinx_gallery_end_ignore
 
 # %%
-# If the gain corrects it fully, the last column is 1:
+# If it corrects fully, the last column is 1:
 
 gains.map("{:.4f}".format)
 
@@ -418,8 +418,8 @@ assert 100 < _backward[0] < 400 and 0.3 < _forward[-1] < 0.6
 
 # %%
 # Tanh stays between -1 and 1, so weights that are too large show in the gradients. With ``xavier_normal_`` and its default
-# gain of 1, both fade slowly. With the gain :math:`5/3` of the table, the variance of the gradient grows more than a
-# hundredfold.
+# gain of 1, both fade slowly. With the gain :math:`5/3` of the table, the variance of the gradient grows more than
+# a hundredfold.
 
 # %%
 # Reset a model: modules(), not children()

@@ -169,7 +169,7 @@ assert all(len(_entries) == len(PARTS) for _entries in WHO.values())
 # %%
 # What people get wrong
 # ---------------------
-# Five mistakes in the loop above. The angle is the one between the step and the right step:
+# Five mistakes in the loop above. The angle is between the step and the right one:
 
 
 def take_step(mistake=None):
@@ -278,7 +278,7 @@ assert messages[1].startswith("unscale_() has already been called on this optimi
 #
 # .. solution::
 #
-# Half as large. If that matters, drop the last batches, or multiply the loss by ``k / 2`` in that step.
+# Half as large. If that matters, multiply the loss by ``k / 2`` in that step.
 
 
 def gradient(batches, divisor):
