@@ -47,7 +47,7 @@ def bakery_loss(prediction, target, factor=4.0):
     return (weight * error.square()).mean()
 
 
-prediction = torch.tensor([7.0, 12.0], requires_grad=True)  # stands for model(x)
+prediction = torch.tensor([7.0, 12.0], requires_grad=True)  # as from model(x)
 target = torch.tensor([10.0, 10.0])
 loss = bakery_loss(prediction, target)
 loss.backward()
@@ -362,7 +362,8 @@ LOSSES = {
     "(N, 1) - (N,)": lambda p, t: (p[:, None] - t).square().mean(),
 }
 for name, loss_function in LOSSES.items():
-    failed = [test for test, passed in examine(loss_function).items() if not passed]
+    results = examine(loss_function)
+    failed = [test for test, passed in results.items() if not passed]
     print(f"{name:<16} fails: {', '.join(failed) or 'nothing'}")
 
 # sphinx_gallery_start_ignore
@@ -531,7 +532,7 @@ assert torch.autograd.gradcheck(
 # prediction minus each target. So this loss is not 0, although the predictions are perfect:
 
 target = torch.tensor([1.0, 2.0, 3.0])
-column = target[:, None]  # a perfect prediction, as nn.Linear(..., 1) returns it
+column = target[:, None]  # a perfect prediction, from nn.Linear(..., 1)
 
 print("your own:", (column - target).square().mean())
 print("squeezed:", (column.squeeze(1) - target).square().mean())
@@ -590,7 +591,8 @@ known = ~target.isnan()
 after = (prediction - target).square()[known].mean()
 before = (prediction[known] - target[known]).square().mean()
 for name, loss in {"mask after": after, "mask before": before}.items():
-    print(f"{name:<12} loss {loss.item()}", *torch.autograd.grad(loss, prediction))
+    (gradient,) = torch.autograd.grad(loss, prediction)
+    print(f"{name:<12} loss {loss.item()}", gradient)
 
 # sphinx_gallery_start_ignore
 assert before == after == 1
@@ -641,7 +643,7 @@ def train(with_loss):
     optimizer = torch.optim.SGD([*model.parameters(), *added], lr=0.05)
     for _ in range(500):
         difference = model(x) - noisy
-        losses = difference.square().mean(0)  # torch.stack, if they are separate
+        losses = difference.square().mean(0)  # or torch.stack the losses
         optimizer.zero_grad()
         criterion(losses).backward()
         optimizer.step()
@@ -656,7 +658,8 @@ for with_loss in (False, True):
     # sphinx_gallery_start_ignore
     assert with_loss or variance.tolist() == [1, 1]
     # sphinx_gallery_end_ignore
-    print(f"in the optimizer: {with_loss!s:<6} variance {variance.numpy().round(2)}")
+    rounded = variance.numpy().round(2)
+    print(f"in the optimizer: {with_loss!s:<6} variance {rounded}")
 
 # sphinx_gallery_start_ignore
 assert torch.allclose(variance, losses, rtol=0.02)

@@ -152,8 +152,10 @@ from torch.utils.data import WeightedRandomSampler
 
 labels = torch.tensor([0] * 95 + [1] * 5)
 weights = 1 / labels.bincount()[labels]
-drawn = WeightedRandomSampler(weights, 1000, generator=torch.Generator().manual_seed(0))
-ones = sum(batch.sum().item() for batch in DataLoader(labels, 100, sampler=drawn))
+generator = torch.Generator().manual_seed(0)
+drawn = WeightedRandomSampler(weights, 1000, generator=generator)
+loader = DataLoader(labels, batch_size=100, sampler=drawn)
+ones = sum(batch.sum().item() for batch in loader)
 print("ones among 1000 samples:", ones)
 
 # sphinx_gallery_start_ignore
@@ -212,7 +214,8 @@ def pad(samples):
     return pad_sequence(samples, batch_first=True), lengths
 
 
-padded, lengths = next(iter(DataLoader(sentences, batch_size=2, collate_fn=pad)))
+loader = DataLoader(sentences, batch_size=2, collate_fn=pad)
+padded, lengths = next(iter(loader))
 print(padded.tolist(), " lengths", lengths.tolist())
 assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 
@@ -494,12 +497,13 @@ class Watched:
 
 def asked_for(factor):
     watched = Watched()
-    loader = DataLoader(range(40), sampler=watched, prefetch_factor=factor, **WORKERS)
+    options = {"sampler": watched, "prefetch_factor": factor} | WORKERS
+    loader = DataLoader(range(40), **options)
     return [watched.given for batch in loader][:3]
 
 
 for factor in (1, 2, 4):
-    print(f"prefetch_factor={factor}, asked for after 1, 2, 3:", asked_for(factor))
+    print(f"prefetch_factor={factor}: after 1, 2, 3:", asked_for(factor))
 
 # sphinx_gallery_start_ignore
 _default = DataLoader(range(40), **WORKERS)

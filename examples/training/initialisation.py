@@ -233,7 +233,8 @@ print(f"xavier_normal_    std {w.std():.4f}   formula {xavier:.4f}")
 nn.init.kaiming_normal_(w, nonlinearity="relu")
 print(f"kaiming_normal_   std {w.std():.4f}   formula {kaiming:.4f}")
 nn.init.kaiming_uniform_(w, nonlinearity="relu")
-print(f"kaiming_uniform_  max {w.max():.4f}   formula {math.sqrt(3) * kaiming:.4f}")
+bound = math.sqrt(3) * kaiming
+print(f"kaiming_uniform_  max {w.max():.4f}   formula {bound:.4f}")
 
 # sphinx_gallery_start_ignore
 for _name, _options, _sigma in (
@@ -514,7 +515,8 @@ for _kind, _key in (
 
 for std in (0.01, 1.0):
     forward, backward, _ = through(std * math.sqrt(N), torch.relu)
-    print(f"std {std:<4}   activations {forward[-1]:.0e}   gradients {backward[0]:.0e}")
+    last, first = forward[-1], backward[0]
+    print(f"std {std:<4}   activations {last:.0e}   gradients {first:.0e}")
 
 # sphinx_gallery_start_ignore
 for _std in (0.01, 1.0):

@@ -263,7 +263,8 @@ def go_on(optimizer, scheduler, steps):
 
 optimizer, scheduler = make()
 go_on(optimizer, scheduler, 5)
-saved = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+both = {"optimizer": optimizer, "scheduler": scheduler}
+saved = {name: part.state_dict() for name, part in both.items()}
 saved = copy.deepcopy(saved)  # as torch.save and torch.load do
 resumed = {"never stopped": go_on(optimizer, scheduler, 3)}
 

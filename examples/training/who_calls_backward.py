@@ -189,7 +189,8 @@ def take_step(mistake=None):
         scaler.unscale_(optimizer)
     norm = clip_grad_norm_(model.parameters(), max_norm=1.0)
     scaler.step(optimizer)
-    return norm.item(), parameters_to_vector(model.parameters()).detach() - start
+    end = parameters_to_vector(model.parameters()).detach()
+    return norm.item(), end - start
 
 
 mistakes = "none", "never divided", "divided twice", "zero_grad before forward"
@@ -289,7 +290,8 @@ def gradient(batches, divisor):
 
 
 left_over = batches[:2]
-ratio = gradient(left_over, divisor=4).norm() / gradient(left_over, divisor=2).norm()
+by_4, by_2 = (gradient(left_over, divisor=d).norm() for d in (4, 2))
+ratio = by_4 / by_2
 print(f"ratio of the norms: {ratio:.2f}")
 
 # sphinx_gallery_start_ignore
