@@ -28,8 +28,7 @@ Dataset and DataLoader: batches, shuffling, workers
 # %%
 # Batches in a new order
 # ----------------------
-# A model trains on a few samples at a time. These are twelve samples, in batches of four. A ``range`` has both methods of a
-# dataset:
+# A model trains on a few samples at a time. A ``range`` can be a dataset: these are twelve samples, in batches of four:
 
 import torch
 from torch.utils.data import DataLoader
@@ -146,18 +145,21 @@ for _n in (0, 1, 3, 4, 8):
 # %%
 # Rare classes: WeightedRandomSampler
 # -----------------------------------
-# The order comes from a *sampler*, an iterable of indices. ``WeightedRandomSampler`` draws with replacement by default. If 5
-# of 100 samples are ones, these weights make about half of the drawn samples ones:
+# The order comes from a *sampler*, which gives indices. ``WeightedRandomSampler`` can draw the same sample several times. If 5
+# of 100 labels are ones, these weights make about half of the drawn labels ones:
 
 from torch.utils.data import WeightedRandomSampler
 
-labels = [0] * 95 + [1] * 5
-weights = [1 / labels.count(label) for label in labels]
-drawn = WeightedRandomSampler(weights, 1000, generator=torch.Generator().manual_seed(0))
-ones = sum(batch.sum().item() for batch in DataLoader(labels, 100, sampler=drawn))
+labels = torch.tensor([0] * 95 + [1] * 5)
+weights = 1 / labels.bincount()[labels]
+generator = torch.Generator().manual_seed(0)
+drawn = WeightedRandomSampler(weights, 1000, generator=generator)
+loader = DataLoader(labels, batch_size=100, sampler=drawn)
+ones = sum(batch.sum().item() for batch in loader)
 print("ones among 1000 samples:", ones)
 
 # sphinx_gallery_start_ignore
+assert torch.allclose(weights[[0, 99]], torch.tensor([1 / 95, 1 / 5]))
 assert 430 < ones < 570 and sum(labels) == 5 and len(labels) == 100
 for _shuffle, _name in ((False, "SequentialSampler"), (True, "RandomSampler")):
     assert type(DataLoader(labels, shuffle=_shuffle).sampler).__name__ == _name
@@ -212,16 +214,17 @@ def pad(samples):
     return pad_sequence(samples, batch_first=True), lengths
 
 
-padded, lengths = next(iter(DataLoader(sentences, batch_size=2, collate_fn=pad)))
+loader = DataLoader(sentences, batch_size=2, collate_fn=pad)
+padded, lengths = next(iter(loader))
 print(padded.tolist(), " lengths", lengths.tolist())
 assert padded.tolist() == [[5, 8, 2], [7, 0, 0]] and lengths.tolist() == [3, 1]
 
 # %%
 # Workers: other processes, other random numbers
 # ----------------------------------------------
-# With ``num_workers=2``, two processes fetch the batches in turn, while your program computes. Each worker has a *copy* of
-# the dataset, made by ``fork`` on this page. Which random numbers does an augmentation get? There are five sources, and two
-# belong to the dataset:
+# With ``num_workers=2``, two processes fetch the batches in turn, while your program computes. **Each worker has its own copy
+# of the dataset**, made by ``fork`` on this page. Which random numbers does an augmentation get? There are five sources, and
+# two belong to the dataset:
 
 import random
 
@@ -395,8 +398,8 @@ assert torch.accelerator.is_available() or _warns()
 # %%
 # ``persistent_workers``: what is kept between epochs
 # ---------------------------------------------------
-# By default each epoch starts new workers. ``persistent_workers=True`` keeps them. To see the difference, the dataset counts
-# its calls, and the program sets ``epoch`` before each epoch.
+# By default each epoch starts new workers. ``persistent_workers=True`` keeps them. This dataset counts its calls, and the
+# program sets ``epoch`` before each epoch:
 
 import os
 
@@ -475,13 +478,12 @@ assert not multiprocessing.active_children()
 tabulate_epochs()
 
 # %%
-# The processes keep their copies of the dataset, so they miss a later change of ``epoch``: all three epochs show 1. And
-# ``worker_init_fn`` runs once in each worker.
+# The processes keep their copies of the dataset, so they miss a later change of ``epoch``: all three epochs show 1.
 
 # %%
 # ``prefetch_factor``: how far the workers run ahead
 # --------------------------------------------------
-# The loader asks the workers for batches before you need them. This sampler counts the batches asked for:
+# The loader asks the workers for batches before you need them. This sampler counts how many:
 
 
 class Watched:
@@ -495,12 +497,13 @@ class Watched:
 
 def asked_for(factor):
     watched = Watched()
-    loader = DataLoader(range(40), sampler=watched, prefetch_factor=factor, **WORKERS)
+    options = {"sampler": watched, "prefetch_factor": factor} | WORKERS
+    loader = DataLoader(range(40), **options)
     return [watched.given for batch in loader][:3]
 
 
 for factor in (1, 2, 4):
-    print(f"prefetch_factor={factor}, asked for after 1, 2, 3:", asked_for(factor))
+    print(f"prefetch_factor={factor}: after 1, 2, 3:", asked_for(factor))
 
 # sphinx_gallery_start_ignore
 _default = DataLoader(range(40), **WORKERS)
@@ -510,15 +513,16 @@ for _factor in (1, 2, 4):
 # sphinx_gallery_end_ignore
 
 # %%
-# So ``num_workers`` times ``prefetch_factor`` batches are in preparation or ready. The default factor is 2.
+# So ``num_workers`` times ``prefetch_factor`` batches are in preparation or ready. The default factor is 2. If the GPU waits
+# for batches, try more workers, up to the number of your CPU cores.
 
 # %%
 # Start workers from a script, and send batches to a GPU
 # ------------------------------------------------------
 # Put everything that starts workers below ``if __name__ == "__main__":``. On Windows and macOS, and on Linux from Python 3.14
 # on, a worker imports your script, and without that line it starts the loader again: *An attempt has been made to start a new
-# process before the current process has finished its bootstrapping phase*. If a worker ends, the program raises
-# :ref:`DataLoader worker exited unexpectedly <sphx_glr_gallery_errors_dataloader_worker.py>`.
+# process before …* If a worker ends, the program raises :ref:`DataLoader worker exited unexpectedly
+# <sphx_glr_gallery_errors_dataloader_worker.py>`.
 #
 # ``pin_memory=True`` copies each batch to memory from where ``x.to("cuda", non_blocking=True)`` can :ref:`run beside other
 # work <sphx_glr_gallery_cuda_pinned_memory.py>`. Without a GPU it only warns.
@@ -526,9 +530,7 @@ for _factor in (1, 2, 4):
 # %%
 # Data that require gradients
 # ---------------------------
-# For the gradient of a floating-point input, call ``x.requires_grad_()`` in the loop.
-#
-# In this example all data are encoded once, before training, and each sample has a graph by accident:
+# If you encode all data once, before training, each sample has a graph by accident:
 
 from torch.utils.data import TensorDataset
 
@@ -553,14 +555,11 @@ with torch.no_grad():
 for (_x,) in DataLoader(_features, batch_size=1):
     (torch.tensor(2.0, requires_grad=True) * _x).sum().backward()
 assert not _x.requires_grad and _x.is_leaf and _x.grad is None
-w, _y = torch.tensor(2.0, requires_grad=True), torch.tensor([1.0])
-(w * _x.requires_grad_() - _y).square().mean().backward()
-assert torch.allclose(_x.grad, 2 * (w * _x - _y) * w)
 # sphinx_gallery_end_ignore
 
 # %%
 # The first ``backward`` freed what the encoder had saved, for both batches. If you do not train the encoder, encode under
-# ``torch.no_grad()``. To train it, encode in the loop, batch by batch.
+# ``torch.no_grad()``. To train it, encode in the loop.
 
 # %%
 # IterableDataset: a stream
@@ -612,10 +611,9 @@ except RuntimeError as error:
     assert "must have the same dtype" in str(error)
 
 # %%
-# **A loop over one loader changes the order of another.** A new loop takes a seed from the global generator, even without
-# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). So a validation loop
-# between two epochs changes the training. A loader with ``generator=`` does not use the global generator, but a sampler that
-# you pass may.
+# **A validation loop changes the order of the training.** Each new loop takes a seed from the global generator, even without
+# workers and without shuffling (`pytorch#11062 <https://github.com/pytorch/pytorch/issues/11062>`__). Give the validation
+# loader its own ``generator=``:
 
 
 def training_orders(validation=None):

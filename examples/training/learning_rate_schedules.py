@@ -26,22 +26,23 @@ Learning rate schedules: warm-up and decay
 # %%
 # Warm up for 100 steps, then decay for 900
 # -----------------------------------------
-# The first steps of a training start from random weights, so many recipes begin with a small rate. The last steps should
-# settle, so the rate decays. PyTorch has a scheduler for each part, and ``SequentialLR`` runs one after the other:
+# The first steps start from random weights, so many recipes begin with a small rate. At the end, a large rate makes the weights
+# jump around the minimum, so the rate decays. ``SequentialLR`` runs one scheduler after the other:
 
 import copy
-import warnings
 
 import torch
+from torch import nn
+from torch.nn.functional import mse_loss
 from torch.optim import SGD
 from torch.optim.lr_scheduler import (
+    ConstantLR,
     CosineAnnealingLR,
     LambdaLR,
     LinearLR,
     OneCycleLR,
     ReduceLROnPlateau,
     SequentialLR,
-    StepLR,
 )
 
 
@@ -52,7 +53,7 @@ def warmup_cosine(optimizer, warm=100, total=1000):
 
 
 # %%
-# .. how-measured:: This code takes steps, and reads the rate from the optimizer just before each of them.
+# .. how-measured:: This code reads the rate just before each step.
 
 import matplotlib.pyplot as plt
 
@@ -97,6 +98,7 @@ plot_rates({"SequentialLR": used, "OneCycleLR": record_rates(one_cycle, 1000)})
 
 # sphinx_gallery_start_ignore
 import math
+import warnings
 
 _cosine, _cycle = used, record_rates(one_cycle, 1000)
 for _step, _used in enumerate(_cosine):
@@ -120,9 +122,44 @@ for _rate in _cosine[:300]:
 # sphinx_gallery_end_ignore
 
 # %%
-# The rate is a number in each parameter group of the optimizer, ``param_groups[i]["lr"]``. The scheduler writes it there, and
-# ``optimizer.step()`` reads it. After ``scheduler.step()`` it belongs to the *next* step. So log the rate before
-# ``scheduler.step()``.
+# **Call** ``scheduler.step()`` **once after each** ``optimizer.step()``. This loop trains one net on noisy data, twice:
+
+torch.manual_seed(0)
+x = torch.randn(1000, 10)
+y = x[:, :1].sin() + x[:, 1:2] * x[:, 2:3] + 0.5 * torch.randn(1000, 1)
+
+
+def train(make_scheduler):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(10, 64), nn.Tanh(), nn.Linear(64, 1))
+    optimizer = SGD(model.parameters(), lr=0.1)
+    scheduler = make_scheduler(optimizer)
+    for _ in range(1000):
+        batch = torch.randint(800, (8,))
+        loss = mse_loss(model(x[batch]), y[batch])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        scheduler.step()
+    with torch.no_grad():
+        return mse_loss(model(x[800:]), y[800:]).item()
+
+
+def constant(optimizer):
+    return ConstantLR(optimizer, factor=1.0)
+
+
+print(f"constant rate:      loss on new data {train(constant):.2f}")
+print(f"warm-up and decay:  loss on new data {train(warmup_cosine):.2f}")
+
+# sphinx_gallery_start_ignore
+assert train(constant) > train(warmup_cosine) + 0.05
+assert set(record_rates(constant, 20)) == {0.1}
+# sphinx_gallery_end_ignore
+
+# %%
+# The scheduler writes the rate into ``optimizer.param_groups[i]["lr"]``, and ``optimizer.step()`` reads it there. After
+# ``scheduler.step()``, it is the rate of the *next* step, so log it before.
 
 # %%
 # ReduceLROnPlateau: when a metric stops improving
@@ -205,9 +242,9 @@ for _loss, _options, _stays in (
 # %%
 # Resume from a checkpoint
 # ------------------------
-# The rate is stored with the optimizer, and the position in the schedule with the scheduler. Save both. When you resume, the
-# order counts, because many schedulers write their first rate into the optimizer when you create them. This training stops
-# after 5 of 10 steps:
+# Save both: the optimizer has the rate, and the scheduler its position in the schedule. When you resume, the order counts,
+# because many schedulers write their first rate into the optimizer when you create them. This training stops after 5 of 10
+# steps:
 
 
 def make():
@@ -226,7 +263,8 @@ def go_on(optimizer, scheduler, steps):
 
 optimizer, scheduler = make()
 go_on(optimizer, scheduler, 5)
-saved = {"optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict()}
+both = {"optimizer": optimizer, "scheduler": scheduler}
+saved = {name: part.state_dict() for name, part in both.items()}
 saved = copy.deepcopy(saved)  # as torch.save and torch.load do
 resumed = {"never stopped": go_on(optimizer, scheduler, 3)}
 
@@ -297,6 +335,11 @@ _optimizer.load_state_dict(saved["optimizer"])
 _scheduler.load_state_dict(saved["scheduler"])
 _rates = go_on(_optimizer, _scheduler, 15)
 assert _rates[:3] == _right and _rates[5] == min(_rates) == 0 and _rates[12] == 0.1
+_optimizer = SGD([torch.zeros(1, requires_grad=True)], lr=0.01)  # a new rate
+_scheduler = warmup_cosine(_optimizer, warm=3, total=10)
+_optimizer.load_state_dict(saved["optimizer"])
+_scheduler.load_state_dict(saved["scheduler"])
+assert go_on(_optimizer, _scheduler, 3) == _right
 _file = io.BytesIO()
 torch.save(saved, _file)
 _file.seek(0)
@@ -304,11 +347,11 @@ assert torch.load(_file)["scheduler"] == saved["scheduler"]
 # sphinx_gallery_end_ignore
 
 # %%
-# If the scheduler is not loaded, it warms up again from the rate in the checkpoint, and reaches more than 50 times the highest
-# rate of the schedule. If it is created last, it writes its own first rate, and computes each following rate from that small
-# number. Neither raises an error.
+# Neither wrong way raises an error. A scheduler that is not loaded warms up again from the rate in the checkpoint, to more than
+# 50 times the highest rate. One that is created last writes its own first rate, and computes each later rate from that.
 #
-# Loading restores the old length, too: if you resume with ``total=20``, this cosine still goes up again after step 10.
+# Loading restores the old settings, too. A new ``lr=`` has no effect, and with ``total=20`` this cosine still goes up again
+# after step 10.
 
 # %%
 # What people get wrong
@@ -349,8 +392,8 @@ assert all(right[i] > right[i + 1] for i in range(199))
 # sphinx_gallery_end_ignore
 
 # %%
-# In the opposite case, with ``T_max=900`` meant as batches, but one ``scheduler.step()`` for each epoch, the rate hardly
-# decays. ``OneCycleLR`` raises an error if it is stepped too often:
+# If ``T_max`` counts batches, but you step once for each epoch, the rate hardly decays. ``OneCycleLR`` raises an error if it is
+# stepped too often:
 
 messages = []
 try:
@@ -364,26 +407,23 @@ assert messages == ["Tried to step 11 times. The specified number of total steps
 # sphinx_gallery_end_ignore
 
 # %%
-# **The scheduler before the optimizer.** The first rate is never used, and most schedulers warn: :ref:`Detected call of
-# lr_scheduler.step() before optimizer.step() <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
+# **The scheduler before the optimizer.** The first rate is never used, and most schedulers :ref:`warn
+# <sphx_glr_gallery_errors_scheduler_before_optimizer.py>`.
 #
-# **An argument in** ``step()``. The validation loss belongs to ``ReduceLROnPlateau`` only. ``StepLR`` takes it for the number
-# of the epoch:
-
-optimizer = make_optimizer()
-scheduler = StepLR(optimizer, step_size=1, gamma=0.5)
-optimizer.step()
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    scheduler.step(0.73)
-print("UserWarning:", str(caught[0].message).split(". ")[0])
-print("rate:", scheduler.get_last_lr(), "  last_epoch:", scheduler.last_epoch)
+# **A loss in** ``step()``. Only ``ReduceLROnPlateau`` takes one. ``StepLR`` warns, and takes 0.73 for the number of the epoch.
 
 # sphinx_gallery_start_ignore
-assert len(caught) == 1 and "epoch parameter in `scheduler.step()`" in str(
-    caught[0].message
-)
-assert scheduler.get_last_lr() == [0.1] and scheduler.last_epoch == 0.73
+from torch.optim.lr_scheduler import StepLR
+
+_optimizer = make_optimizer()
+_scheduler = StepLR(_optimizer, step_size=1, gamma=0.5)
+_optimizer.step()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    _scheduler.step(0.73)
+assert len(caught) == 1
+assert "epoch parameter in `scheduler.step()`" in str(caught[0].message)
+assert _scheduler.get_last_lr() == [0.1] and _scheduler.last_epoch == 0.73
 _used = []
 for _first in (True, False):
     _optimizer = make_optimizer()
@@ -419,10 +459,8 @@ assert list(_warned.values()) == [1, 1, 1, 0, 0], _warned
 # sphinx_gallery_end_ignore
 
 # %%
-# The rate should be 0.05 by now. For ``StepLR``, epoch 0.73 is still the first.
-#
 # **The rate of the optimizer with** ``OneCycleLR``. It is ignored: by default the schedule begins at ``max_lr / 25``. It also
-# moves the momentum of SGD, even without any, and the first beta of Adam. Turn that off with ``cycle_momentum=False``:
+# sets the momentum of SGD, even if that was 0, and the first beta of Adam. Turn that off with ``cycle_momentum=False``:
 
 optimizer = make_optimizer()
 group = optimizer.param_groups[0]
@@ -448,8 +486,8 @@ assert _optimizer.param_groups[0]["betas"] == (0.95, 0.999)
 #
 # .. solution::
 #
-# ``LambdaLR`` multiplies the rate that the optimizer was made with by what your function returns, which is 0.001, 1 and 0. You
-# need the same function to resume, because the state dict leaves it out.
+# ``LambdaLR`` multiplies the first rate of the optimizer by what your function returns: 0.001, 1 and 0. To resume, you need the
+# same function: the state dict leaves it out.
 
 
 def factor(step, warm=100, total=1000):

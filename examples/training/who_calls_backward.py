@@ -16,14 +16,15 @@ Who calls backward? Trainer, Accelerate, Lightning, PEFT
    ``self.manual_backward(loss)``. PEFT only changes the model. A step over ``k`` batches has this order: divide the
    loss by ``k``, ``backward()``, unscale, clip, ``step()``, ``zero_grad()``.
 
-   What the library does, leave out of your code: a loss that is divided twice raises no error.
+   Leave out what the library does: a loss that is divided twice raises no error.
 """
 
 # %%
 # The order in plain PyTorch
 # --------------------------
-# A library hides the training loop. Then you no longer see whether the loss is already divided, and when gradients are clipped
-# and cleared. This loop takes one step for ``k`` batches, with a scaler for float16:
+# A library hides the training loop, so you no longer see what is divided, clipped and cleared. This loop takes one step for
+# ``k`` batches, with a scaler for float16. Without ``i == len(batches)``, the gradients of batches that are left at the end of
+# an epoch would go into the next one:
 
 import pandas as pd
 import torch
@@ -49,7 +50,7 @@ scaler = torch.amp.GradScaler("cpu")  # "cuda" on a GPU
 for i, (xs, ys) in enumerate(batches, start=1):
     loss = mse_loss(model(xs), ys)
     scaler.scale(loss / k).backward()
-    if i % k == 0:
+    if i % k == 0 or i == len(batches):
         scaler.unscale_(optimizer)  # the true gradients again
         norm = clip_grad_norm_(model.parameters(), max_norm=1.0)
         # sphinx_gallery_start_ignore
@@ -62,6 +63,8 @@ for i, (xs, ys) in enumerate(batches, start=1):
 print(f"{k} batches, one step, norm before clipping {norm:.2f}")
 
 # sphinx_gallery_start_ignore
+assert all(p.grad is None for p in model.parameters())  # nothing is left for the next
+assert [i for i in range(1, 7) if i % 4 == 0 or i == 6] == [4, 6]
 torch.set_num_threads(1)  # small tensors: more threads do not help
 assert k == 4 and norm > 1 and abs(_clipped.norm() - 1) < 1e-5
 
@@ -78,8 +81,7 @@ assert abs(_whole.norm() - norm) < 1e-4
 # sphinx_gallery_end_ignore
 
 # %%
-# .. how-measured:: This code draws who does which part: you, you with a method of the library, or the library. The entries are
-#    read from the sources of the versions in the table below.
+# .. how-measured:: The entries are read from the sources of the versions in the table below.
 
 import matplotlib.pyplot as plt
 
@@ -156,20 +158,18 @@ assert all(len(_entries) == len(PARTS) for _entries in WHO.values())
 #      - nothing
 #      - nothing: any of these loops, or your own, trains the adapters
 #
-# Does the ``Trainer`` divide twice, because it calls ``accelerator.backward`` (`transformers#40709
-# <https://github.com/huggingface/transformers/issues/40709>`__, `accelerate#3533
-# <https://github.com/huggingface/accelerate/issues/3533>`__)? No. It makes its ``Accelerator`` with one accumulation step, so
-# that division is by 1.
+# The ``Trainer`` calls ``accelerator.backward``, but does not divide twice (asked in `transformers#40709
+# <https://github.com/huggingface/transformers/issues/40709>`__): its ``Accelerator`` has one accumulation step.
 #
-# In Lightning's manual optimization, ``Trainer(gradient_clip_val=...)`` and ``accumulate_grad_batches`` raise *Automatic
-# gradient clipping* (or *accumulation*) *is not supported for manual optimization*.
+# In Lightning's manual optimization, ``gradient_clip_val`` and ``accumulate_grad_batches`` raise *is not supported for manual
+# optimization*.
 #
-# **Rule.** Find out which parts of the loop are yours. In a trainer, your code ends with the loss: return it with its graph.
+# **In a trainer, your code ends with the loss: return it with its graph, and leave the other parts to the library.**
 
 # %%
 # What people get wrong
 # ---------------------
-# Five mistakes, each in the loop above:
+# Five mistakes in the loop above. The angle is between the step and the right one:
 
 
 def take_step(mistake=None):
@@ -189,7 +189,8 @@ def take_step(mistake=None):
         scaler.unscale_(optimizer)
     norm = clip_grad_norm_(model.parameters(), max_norm=1.0)
     scaler.step(optimizer)
-    return norm.item(), parameters_to_vector(model.parameters()).detach() - start
+    end = parameters_to_vector(model.parameters()).detach()
+    return norm.item(), end - start
 
 
 mistakes = "none", "never divided", "divided twice", "zero_grad before forward"
@@ -222,23 +223,21 @@ assert abs(_norm[3] - _of_one_batch(*batches[-1], k).norm()) < 1e-4  # the last 
 pd.DataFrame(rows).T.rename_axis(columns="mistake")
 
 # %%
-# - **Never divided.** Your loss is a plain mean, but the ``Trainer`` leaves the division to it, because you pass
-#   ``compute_loss_func`` or the model's ``forward`` has ``**kwargs`` (as in `trl#2615
-#   <https://github.com/huggingface/trl/pull/2615>`__). Write ``loss_is_scaled_for_ga = False`` into a subclass of ``Trainer``.
-#   In older versions, override ``compute_loss``, and set ``self.model_accepts_loss_kwargs = False`` after
-#   ``super().__init__()``. Clipping and Adam hide such a factor: look at the norm before clipping.
+# - **Never divided.** The ``Trainer`` does not divide if you pass ``compute_loss_func``, or if the model's ``forward`` has
+#   ``**kwargs`` (`trl#2615 <https://github.com/huggingface/trl/pull/2615>`__). If your loss is a plain mean, write
+#   ``loss_is_scaled_for_ga = False`` into a subclass of ``Trainer``. In older versions, override ``compute_loss``, and set
+#   ``self.model_accepts_loss_kwargs = False`` after ``super().__init__()``. Clipping and Adam hide such a factor: look at the
+#   norm before clipping.
 # - **Divided twice.** ``accelerator.backward(loss / k)`` divides again. Pass the loss undivided.
 # - **zero_grad before forward** inside ``accelerator.accumulate(model)`` (`accelerate#1299
-#   <https://github.com/huggingface/accelerate/issues/1299>`__). The call does nothing until the last batch of the step. There
-#   it clears the other three. Write it after ``optimizer.step()``.
+#   <https://github.com/huggingface/accelerate/issues/1299>`__). At the last batch of the step, it clears the gradients of the
+#   other three. Write it after ``optimizer.step()``.
 # - **A second backward** in ``compute_loss`` or ``training_step`` (asked in `lightning#1771
 #   <https://github.com/Lightning-AI/pytorch-lightning/issues/1771>`__). It raises the first error below. With
-#   ``retain_graph=True``, its undivided gradient is added. For a loss that contains a gradient, use
-#   :ref:`torch.autograd.grad <sphx_glr_gallery_differentiation_higher_order.py>`.
+#   ``retain_graph=True``, its undivided gradient is added.
 # - **Clipped before unscale.** The scaled norm is huge, so almost nothing is left of SGD's step. This happens in Lightning's
 #   manual optimization with ``precision="16-mixed"``, if ``training_step`` calls ``self.clip_gradients`` (`lightning#18089
-#   <https://github.com/Lightning-AI/pytorch-lightning/issues/18089>`__). Call it in ``on_before_optimizer_step``: that hook
-#   runs after unscaling.
+#   <https://github.com/Lightning-AI/pytorch-lightning/issues/18089>`__). Call it in ``on_before_optimizer_step`` instead.
 #
 # **Clipped after each batch.** ``accelerator.clip_grad_norm_`` unscales, which is allowed once for a step. Without ``if
 # accelerator.sync_gradients``, it raises the second error in float16 (`accelerate#641
@@ -280,7 +279,7 @@ assert messages[1].startswith("unscale_() has already been called on this optimi
 #
 # .. solution::
 #
-# Half as large. If that matters, drop the last batches, or multiply the loss by ``k / 2`` in that step.
+# Half as large. If that matters, multiply the loss by ``k / 2`` in that step.
 
 
 def gradient(batches, divisor):
@@ -291,7 +290,8 @@ def gradient(batches, divisor):
 
 
 left_over = batches[:2]
-ratio = gradient(left_over, divisor=4).norm() / gradient(left_over, divisor=2).norm()
+by_4, by_2 = (gradient(left_over, divisor=d).norm() for d in (4, 2))
+ratio = by_4 / by_2
 print(f"ratio of the norms: {ratio:.2f}")
 
 # sphinx_gallery_start_ignore
