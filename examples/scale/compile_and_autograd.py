@@ -145,6 +145,44 @@ x.grad = None
 # :ref:`The page on graph breaks <sphx_glr_gallery_errors_data_dependent_branching.py>` finds the lines.
 
 # %%
+# Custom functions
+# ----------------
+# The ``backward`` of a ``torch.autograd.Function`` becomes part of the backward graph. But if it does something besides
+# computing, such as appending to a list, the graph breaks around the function, and its node stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
+
+log, x = [], torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+class Sine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sin(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * torch.cos(x)
+
+
+class LoggedSine(Sine):
+    @staticmethod
+    def backward(ctx, gradient):
+        log.append("backward")
+        return Sine.backward(ctx, gradient)
+
+
+for kind in (Sine, LoggedSine):
+    run = torch.compile(lambda x, f=kind: 2 * f.apply(x), backend="aot_eager")
+    result = run(x)
+    node, _ = result.grad_fn.next_functions[0]
+    print(f"{kind.__name__}:", result.grad_fn.name(), "<-", node.name())
+
+# sphinx_gallery_start_ignore
+assert _nodes(run(x)) == [COMPILED, "LoggedSineBackward"]
+# sphinx_gallery_end_ignore
+
+# %%
 # What people get wrong
 # ---------------------
 # **Registering a hook after the first call.** Then a hook on a layer does not run, and nothing tells you (asked in
@@ -523,44 +561,6 @@ assert _raised == [message]
 # The first, ordinary ``backward()`` made a backward graph that reuses the memory of what is saved for it. ``create_graph=True``
 # raises with the same message. Setting ``torch._functorch.config.donated_buffer = False`` before the first call lets you keep
 # the graph. A second gradient still raises.
-
-# %%
-# Custom functions
-# ----------------
-# The ``backward`` of a ``torch.autograd.Function`` becomes part of the backward graph. But if it does something besides
-# computing, such as appending to a list, the graph breaks around the function, and its node stays (`pytorch#138215 <https://github.com/pytorch/pytorch/issues/138215>`__):
-
-log, x = [], torch.tensor([1.0, 2.0], requires_grad=True)
-
-
-class Sine(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return torch.sin(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (x,) = ctx.saved_tensors
-        return gradient * torch.cos(x)
-
-
-class LoggedSine(Sine):
-    @staticmethod
-    def backward(ctx, gradient):
-        log.append("backward")
-        return Sine.backward(ctx, gradient)
-
-
-for kind in (Sine, LoggedSine):
-    run = torch.compile(lambda x, f=kind: 2 * f.apply(x), backend="aot_eager")
-    result = run(x)
-    node, _ = result.grad_fn.next_functions[0]
-    print(f"{kind.__name__}:", result.grad_fn.name(), "<-", node.name())
-
-# sphinx_gallery_start_ignore
-assert _nodes(run(x)) == [COMPILED, "LoggedSineBackward"]
-# sphinx_gallery_end_ignore
 
 # %%
 # Exercise
