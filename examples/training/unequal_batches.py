@@ -167,7 +167,7 @@ def count_on_the_way():
 
 
 # %%
-# .. how-measured:: One function for each other loop. ``gradient`` returns all gradients as one vector.
+# .. how-measured:: One function for each other loop. The function gradient returns all gradients as one vector.
 
 
 def gradient():
