@@ -268,18 +268,19 @@ for _ in range(3):
 for _wanted, _state in _twins:  # training does not change what was copied
     target.load_state_dict(_state)
     assert torch.equal(target(x), _wanted) and not torch.equal(_trained(x), _wanted)
-# eval mode and what is frozen are not in it, so dropout is on
+# eval mode, what is frozen, and other attributes are not in it, so dropout is on
 _still, _again = (nn.Sequential(nn.Linear(3, 2), nn.Dropout()) for _ in range(2))
-_still.eval().requires_grad_(False)
+_still.eval().requires_grad_(False).temperature = 2.0
 _again.load_state_dict(_still.state_dict())
 assert _again.training and _again[0].weight.requires_grad
+assert not hasattr(_again, "temperature")
 torch.manual_seed(0)
 assert not torch.equal(_still(x), _again(x))
 assert torch.equal(_still(x), _again.eval()(x))
 # sphinx_gallery_end_ignore
 
 # %%
-# ``target`` is in train mode, with nothing frozen: set both again.
+# ``target`` is in train mode, with nothing frozen and the plain attributes of a new ``Net()``.
 #
 # **The attribute is only there to be looked at:** store it detached.
 
