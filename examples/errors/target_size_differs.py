@@ -97,7 +97,7 @@ assert raised == [
 #      - One class for each sample: ``CrossEntropyLoss``, below, with ``labels.long()`` of shape ``[4]``
 #    * - ``[2, 1, 64, 64]``, ``[2, 5, 64, 64]``
 #      - One class for each pixel: ``CrossEntropyLoss`` with ``labels.squeeze(1).long()``. Load the mask with ``PILToTensor``:
-#        ``ToTensor`` divides by 255, and all is class 0.
+#        ``ToTensor`` divides by 255, and class numbers become 0.
 #    * - ``[8, 5]``, ``[8, 6]``
 #      - The last layer needs an output for each class (``num_labels``), and ``one_hot`` needs ``num_classes``.
 #    * - ``[8]``, ``[8, 1, 1, 1]``, ``[5]`` or ``[288]``
