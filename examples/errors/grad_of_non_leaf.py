@@ -30,6 +30,7 @@ import torch
 torch.manual_seed(0)
 
 # sphinx_gallery_start_ignore
+import copy
 import warnings
 
 from torch import nn
@@ -168,30 +169,33 @@ for _ in range(2):
 assert torch.equal(_clean, _kept) and torch.allclose(_image, _clean + 0.2)
 
 
-def _adversarial(clear, by_grad=False):
+def _adversarial(kind):
     torch.manual_seed(1)
     net = nn.Linear(3, 2)
     optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9, weight_decay=0.01)
     for _ in range(2):
         optimizer.zero_grad()
+        net(_clean).logsumexp(1).mean().backward()  # trained on both
+        attacked = copy.deepcopy(net) if kind == "copy" else net
         image = _clean.clone().requires_grad_()
         for _ in range(2):
-            loss = net(image).logsumexp(1).mean()
-            if by_grad:
+            loss = attacked(image).logsumexp(1).mean()
+            if kind == "grad":
                 (slope,) = torch.autograd.grad(loss, image)
             else:
                 loss.backward()
                 slope = image.grad
             image = (image + 0.1 * slope.sign()).detach().requires_grad_()
-        if clear:
+        if kind == "zero_grad":
             optimizer.zero_grad()
         net(image.detach()).logsumexp(1).mean().backward()
         optimizer.step()
     return net.weight.detach()
 
 
-assert torch.allclose(_adversarial(True), _adversarial(False, by_grad=True))
-assert not torch.allclose(_adversarial(False), _adversarial(True))
+assert torch.allclose(_adversarial("grad"), _adversarial("copy"))
+for _wrong in ("backward", "zero_grad"):  # which loses the clean images
+    assert not torch.allclose(_adversarial(_wrong), _adversarial("copy"))
 for _make in (nn.utils.parametrizations.weight_norm, nn.utils.spectral_norm):
     _layer = _make(nn.Linear(3, 2))
     _layer(x).square().sum().backward()
@@ -204,14 +208,12 @@ assert _read(_layer.weight) == (None, True) and _layer.weight_orig.grad is not N
 
 # %%
 # In MAML, where a second loss goes back through the step, keep the result, and use
-# ``autograd.grad(loss, weight, create_graph=True)``. In an attack, where the clean image must stay, make a new leaf:
-# ``x = (x + eps * x.grad.sign()).detach().requires_grad_()``. Before you train on the result, call
-# ``optimizer.zero_grad()``: the attack filled the model's gradients, too.
+# ``autograd.grad(loss, weight, create_graph=True)``. In an attack, ``(slope,) = autograd.grad(loss, x)`` leaves the gradients
+# of the model alone. Then ``x = (x + eps * slope.sign()).detach().requires_grad_()``.
 #
 # **If it is a part of a leaf,** such as ``weight[0]``, read the same part of the gradient: ``weight.grad[0]``.
 #
-# **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``. For
-# ``FullyShardedDataParallel``, pass ``use_orig_params=True``.
+# **If weight norm, spectral norm or pruning computes** ``layer.weight``, the leaves are in ``layer.named_parameters()``.
 #
 # **If it is a result,** such as a hidden layer's output, call ``retain_grad()`` before ``backward()``. A ReLU after it needs
 # ``inplace=False``. In a compiled model, call it in ``forward``. With a ``GradScaler``, divide by ``scaler.get_scale()`` before
@@ -337,5 +339,3 @@ assert hidden.grad is not None and _read(first.weight) == (None, False)
 # --------
 # - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`.
 # - :ref:`sphx_glr_gallery_differentiation_gradients_of_intermediates.py`.
-# - `Tensor.retain_grad <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.retain_grad.html>`__ in PyTorch's
-#   reference.

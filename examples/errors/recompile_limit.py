@@ -225,6 +225,25 @@ with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True):
     assert versions(Net(), [(x,)] * 10) == 2
 
 
+class _Threshold(nn.Module):  # an integer that an if needs
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * 2 if self.calls % 4 == 0 else x * 3
+
+
+_threshold = torch.compile(_Threshold(), backend="eager")
+for _allowed in (False, True):
+    with torch._dynamo.config.patch(allow_unspec_int_on_nn_module=_allowed):
+        assert (versions(_Threshold(), [(x,)] * 10) < 4) == _allowed
+        for _n in range(1, 10):
+            _threshold._orig_mod.calls = _n - 1
+            assert torch.equal(_threshold(x), x * (3 if _n % 4 else 2))
+
+
 class _Cache(nn.Module):
     def __init__(self):
         super().__init__()
@@ -290,7 +309,6 @@ assert versions(lambda old, new: torch.cat([old, new]), _caches) == 2
 # - **A function or an object**, as in ``___check_obj_id``, for example a new mask function. Use the same one in each call. If
 #   there are few, write ``torch._dynamo.config.recompile_limit = 64``.
 # - **Models in a loop**, as in ``___check_type_id(self, …)``. Call ``torch._dynamo.reset()`` before each.
-# - **The learning rate** of a compiled ``optimizer.step``, in older versions. Write ``lr=torch.tensor(0.001)``.
 #
 # With fullgraph=True it is an error
 # ----------------------------------
@@ -325,6 +343,6 @@ assert "size mismatch at index 0. expected 8, actual 9" in warned[0]
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_data_dependent_branching.py`: what cannot be compiled at all.
-# - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`: graphs that are recorded once, and graphs of each call.
+# - :ref:`sphx_glr_gallery_graphs_static_and_dynamic.py`.
 # - In PyTorch's reference: `recompilation
 #   <https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.recompilation.html>`__.

@@ -89,25 +89,22 @@ assert raised == [
 #    * - ``[9]``, ``[1, 9]``
 #      - The labels of one sample: ``labels.unsqueeze(0)``
 #    * - ``[2, 5]``, ``[2, 5, 1]``
-#      - One output for each step of a sequence: ``logits.squeeze(2)``
+#      - One output for each step of a sequence: ``logits.squeeze(2)``; of both, take ``[labels >= 0]`` if -100 marks padding
 #    * - ``[2]``, ``[2, 5, 1]``
-#      - One label for a sequence: its last step before the padding, ``logits[torch.arange(2), lengths - 1, 0]``
+#      - One label for a sequence: its last step before the padding,
+#        ``logits[torch.arange(len(lengths)), lengths - 1, 0]``
 #    * - ``[4]`` or ``[4, 1]``, ``[4, 2]``
 #      - One class for each sample: ``CrossEntropyLoss``, below, with ``labels.long()`` of shape ``[4]``
 #    * - ``[2, 1, 64, 64]``, ``[2, 5, 64, 64]``
-#      - One class for each pixel: ``CrossEntropyLoss`` with ``labels.squeeze(1).long()``
+#      - One class for each pixel: ``CrossEntropyLoss`` with ``labels.squeeze(1).long()``. Load the mask with ``PILToTensor``:
+#        ``ToTensor`` divides by 255, and class numbers become 0.
 #    * - ``[8, 5]``, ``[8, 6]``
-#      - The last layer needs an output for each class (``num_labels``).
-#    * - ``[8]``, ``[8, 1, 1, 1]``
-#      - A discriminator that ends with a convolution: ``outputs.flatten()``
-#    * - ``[8]``, ``[8, 6, 6]`` or ``[288]``
-#      - The same, and larger images: resize them. If it judges patches, or a last batch has ``[5]``:
-#        ``torch.ones_like(outputs)``, ``zeros_like`` for fakes
+#      - The last layer needs an output for each class (``num_labels``), and ``one_hot`` needs ``num_classes``.
+#    * - ``[8]``, ``[8, 1, 1, 1]``, ``[5]`` or ``[288]``
+#      - A discriminator: ``torch.ones_like(outputs)``, ``zeros_like`` for fakes. If 288 should be 8, resize the images.
 #    * - ``[1, 3, 64, 64]``, ``[1, 1, 64, 64]``
 #      - A black and white mask that was read in color: open it with ``convert("L")``, and make its values 0 and 1. If colors
 #        are classes, number them.
-#    * - ``[1, 1, 64, 64]``, ``[1, 1, 16, 16]``
-#      - A quarter: ``nn.functional.interpolate(logits, size=labels.shape[2:], mode="bilinear")``
 #    * - ``[1, 1, 572, 572]``, ``[1, 1, 388, 388]``
 #      - Convolutions lose the border: give them ``padding``, or crop the labels at the center.
 #
@@ -144,6 +141,13 @@ assert "input size (torch.Size([]))" in _says(
 _steps, _marks = torch.randn(2, 5, 1), torch.ones(2, 5)
 assert "size (torch.Size([2, 5, 1]))" in _says(criterion, _steps, _marks)
 assert _says(criterion, _steps.squeeze(2), _marks) == ""
+_marks[1, 3:] = -100
+_logits, _taken = _steps.squeeze(2), _marks >= 0
+_each = nn.BCEWithLogitsLoss(reduction="none")(_logits, torch.ones(2, 5))
+assert torch.isclose(
+    criterion(_logits[_taken], _marks[_taken]), _each.flatten()[:8].mean()
+)
+assert not torch.isclose(criterion(_logits, _marks), _each.flatten()[:8].mean())
 _two = torch.randn(4, 2)
 assert "size (torch.Size([4, 2]))" in _says(criterion, _two, torch.ones(4))
 assert _says(nn.CrossEntropyLoss(), _two, torch.ones(4).long()) == ""
@@ -152,7 +156,9 @@ for _scores, _least in ((_sure, 0), (_sure.sigmoid(), 0.31), (_sure.softmax(1), 
     assert round(nn.CrossEntropyLoss()(_scores, torch.tensor([0])).item(), 2) == _least
 _fakes = torch.randn(8, 1, 1, 1)
 assert "size (torch.Size([8, 1, 1, 1]))" in _says(criterion, _fakes, torch.ones(8))
-assert _says(criterion, _fakes.flatten(), torch.ones(8)) == ""
+assert criterion(_fakes, torch.ones_like(_fakes)) == criterion(
+    _fakes.flatten(), torch.ones(8)
+)
 _patches = torch.randn(8, 6, 6)
 assert "size (torch.Size([8, 6, 6]))" in _says(criterion, _patches, torch.ones(8))
 assert "size (torch.Size([288]))" in _says(criterion, _patches.view(-1), torch.ones(8))
@@ -174,9 +180,8 @@ assert torch.allclose(
 _columns = torch.ones(4, 1)
 assert "size (torch.Size([4, 1]))" in _says(criterion, _two, _columns)
 assert _says(nn.CrossEntropyLoss(), _two, _columns.squeeze(1).long()) == ""
-_small = torch.full((1, 1, 16, 16), 0.5)
-_large = nn.functional.interpolate(_small, size=(64, 64), mode="bilinear")
-assert torch.allclose(_large, torch.full((1, 1, 64, 64), 0.5))
+assert not (torch.tensor([0, 1, 4]) / 255).long().any()  # as ToTensor has it
+assert nn.functional.one_hot(torch.tensor([0, 2])).shape == (2, 3)
 _picture = torch.rand(1, 1, 8, 8)
 _kernel = torch.zeros(1, 1, 3, 3)
 _kernel[0, 0, 1, 1] = 1
@@ -261,7 +266,7 @@ assert _says(nn.BCELoss(), torch.full((2,), torch.nan), torch.ones(2)) == _betwe
 # On a GPU the error is ``CUDA error: device-side assert triggered``, below lines with `Assertion \`input_val >= zero &&
 # input_val <= one\` failed <https://github.com/wurenkai/MHorUNet/issues/4>`__.
 #
-# The labels need that range, too. A mask with 255 raises:
+# The labels, too. A mask with 255 raises:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -324,17 +329,12 @@ assert _said == "Expected input batch_size (8) to match target batch_size (10)."
 _loss = nn.CrossEntropyLoss()(_each.reshape(-1, 5), _text[:, 1:].flatten())
 _next = _text[:, 1:, None]
 assert torch.allclose(_loss, -_each.log_softmax(2).gather(2, _next).mean())
-_one_hot = nn.functional.one_hot(torch.tensor([2, 0]), 4)
-_said = _says(nn.CrossEntropyLoss(), scores, _one_hot.view(-1))
-assert _said == "Expected input batch_size (2) to match target batch_size (8)."
-assert _one_hot.argmax(1).tolist() == [2, 0]
 # sphinx_gallery_end_ignore
 
 # %%
 # - **Scores of the next token:** ``scores[:, :-1]`` goes with ``labels[:, 1:]``. Shift both before you flatten them.
 # - **A causal language model** needs ``input_ids.clone()`` as labels, with -100 at the prompt and the padding.
 # - **(8) to match (1024):** labels of tokens, and a model of texts. Take ``AutoModelForTokenClassification``.
-# - **One-hot labels** that were flattened: take ``labels.argmax(1)`` instead.
 # - *Expected target size [2, 4], got [2, 5]*, and there are 4 classes: ``scores.transpose(1, 2)``.
 #
 # What not to do

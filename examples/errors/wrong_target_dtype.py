@@ -63,10 +63,9 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #        ``BCEWithLogitsLoss`` with ``labels.float()``.
 #    * - ``cross_entropy``: *only batches of spatial targets supported*
 #      - a mask of class numbers with one channel: ``mask.squeeze(1).long()``
-#    * - ``binary_cross_entropy``, or ``backward()`` of ``mse_loss``, ``huber_loss``: *Found dtype Long* or *Double*, *result
-#        type Float can't be cast*
-#      - ``labels.to(scores.dtype)``, in the shape of ``scores``. A sequence classifier of Hugging Face with ``num_labels=1``
-#        computes ``mse_loss``. Two classes need 2. Below
+#    * - ``binary_cross_entropy``, or ``backward()`` of ``huber_loss``, formerly ``mse_loss``: *Found dtype Long* or *Double*,
+#        *result type Float can't be cast*
+#      - ``labels.float()``, in the shape of ``scores``, with ``scores.float()`` if they have a different type. Below
 #        ``torch.autograd.detect_anomaly()``, a warning names the line.
 #    * - ``clamp_``, ``+=``, ``add_``: *result type Float can't be cast*
 #      - an integer tensor is the result: ``index.clamp_(0, int(limit) - 1)``, ``total = total + x``. In an average of models,
@@ -76,7 +75,7 @@ assert message == "expected target dtype to be Long or Byte, but got Float"
 #    * - a layer in ``forward``
 #      - :ref:`two types meet there <sphx_glr_gallery_errors_different_dtypes.py>`
 #
-# Which target goes with which loss? The code below prints the result, or the message:
+# Which target goes with which loss? The result, or the message:
 
 numbers = labels.long()
 one_hot = F.one_hot(numbers, 3)
@@ -149,15 +148,22 @@ assert "got Long" in _says(F.cross_entropy, _scores, _one_hot)
 _loss = F.cross_entropy(_scores.movedim(-1, 1), _one_hot.argmax(-1))
 assert torch.isclose(_loss, F.cross_entropy(_scores.flatten(0, 1), _labels.flatten()))
 assert not torch.isclose(_loss, F.cross_entropy(_scores, _one_hot.argmax(1)))
-for _dtype in (torch.float32, torch.float64):
+for _dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
     _p = score.sigmoid().to(_dtype)
     assert "Found dtype Long" in _says(F.binary_cross_entropy, _p, numbers)
-    assert F.binary_cross_entropy(_p, numbers.to(_p.dtype)) > 0
-    assert bce(_p, numbers.to(_p.dtype)) > 0
+    assert F.binary_cross_entropy(_p.float(), numbers.float()) > 0
+    assert bce(_p.float(), numbers.float()) > 0
+    _leaf = torch.zeros(2, dtype=_dtype, requires_grad=True)
+    F.huber_loss(
+        _leaf.float(), torch.tensor([1001.0, -70000.0]).double().float()
+    ).backward()
+    assert _leaf.grad.tolist() == [-0.5, 0.5]
+_far = torch.tensor([1001.0, 70000.0])  # targets in half precision
+assert _far.half()[1].isinf() and _far.bfloat16()[0] == 1000
 _leaf = score.clone().requires_grad_()
 _said = _says(F.huber_loss(_leaf, numbers.double()).backward)
 assert "Found dtype Double but expected Float" in _said
-F.huber_loss(_leaf, numbers.double().to(_leaf.dtype)).backward()
+F.huber_loss(_leaf, numbers.double().float()).backward()
 
 
 def _wrong_loss():
@@ -241,7 +247,7 @@ assert torch.allclose(loss, -torch.log_softmax(logits, 1)[[0, 1], [0, 1]].mean()
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``. Name the dimension, for a batch of one.
+# - **Shape (batch, 1)**, as from a column of a table: ``labels.squeeze(1).long()``.
 # - **A class for each pixel**: scores ``(batch, classes, height, width)``, labels ``(batch, height, width)``.
 # - **One-hot** ``(batch, classes)``, with a single 1: ``labels.argmax(1)``. Classes last, as in texts: ``labels.argmax(-1)``
 #   and ``scores.movedim(-1, 1)``.
@@ -269,5 +275,3 @@ assert torch.tensor([1.0]).long().tolist() == [1]
 # --------
 # - :ref:`sphx_glr_gallery_errors_index_out_of_range.py`, when a label is too large.
 # - :ref:`sphx_glr_gallery_errors_different_dtypes.py`, types of the inputs of a layer.
-# - In PyTorch's reference: `CrossEntropyLoss
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html>`__.
