@@ -136,7 +136,7 @@ assert _seen.getvalue().split("\n")[:2] == [
 #    * - ``index out of range in self``, in ``embedding``. GPU: ``srcIndex < srcSelectDimSize``, or ``ind < ind_dim_size``
 #      - a word, a position, a token type, or a user
 #    * - the same, or ``index 2 is out of bounds``, in ``index_select`` or ``index_add``
-#      - often a node of a graph: number the nodes from 0, with a row for each
+#      - often a node of a graph: number the nodes from 0
 #    * - ``Target 3 is out of bounds.``, ``Class values must be smaller``. GPU: ``t < n_classes``
 #      - a label
 #    * - ``index 3 is out of bounds for dimension 0``. GPU: ``index < sizes[i]``, ``idx_dim < index_size``, or
@@ -252,7 +252,7 @@ assert torch.isclose(F.cross_entropy(torch.eye(3), _signs + 1), _right)
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Labels from 1**: subtract 1.
+# - **Labels from 1**: subtract 1 in the dataset, so that the accuracy uses the same labels.
 # - **Only classes 3 and 5**, or such gray values of a mask: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them
 #   from 0. List what all your data has, sorted: a 4 would get the number of 5. Set −100 afterwards.
 # - **Fewer outputs than classes**: give the last layer one for each. In torchvision's detectors, the background is a class.
@@ -265,6 +265,8 @@ print(f"{F.cross_entropy(logits, labels - 1):.4f}")
 
 # sphinx_gallery_start_ignore
 assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log())
+_sure = F.one_hot(labels - 1, 3).float()  # right each time
+assert torch.equal(_sure.argmax(1), labels - 1) and (_sure.argmax(1) != labels).all()
 _mask = torch.tensor([0, 255])
 _white = (_mask.to(torch.uint8) > 127).long()
 assert F.cross_entropy(logits, _white) == F.cross_entropy(logits, labels - 1)
