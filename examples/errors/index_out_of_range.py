@@ -252,7 +252,7 @@ assert torch.isclose(F.cross_entropy(torch.eye(3), _signs + 1), _right)
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Labels from 1**: subtract 1 in the dataset, so that the accuracy uses the same labels.
+# - **Labels from 1**: subtract 1 in the dataset, so that the accuracy uses the same.
 # - **Only classes 3 and 5**, or such gray values of a mask: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them
 #   from 0. List what all your data has, sorted: a 4 would get the number of 5. Set −100 afterwards.
 # - **Fewer outputs than classes**: give the last layer one for each. In torchvision's detectors, the background is a class.

@@ -14,8 +14,7 @@ Expected all tensors to be on the same device
 
 .. in-short::
 
-   One operation got tensors on two devices, mostly the GPU and the CPU. Move the model once, move each batch, and make new
-   tensors where the data is.
+   One operation got tensors on two devices. Move the model once, move each batch, and make new tensors where the data is.
 
    .. code-block:: diff
 
