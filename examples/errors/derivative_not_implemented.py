@@ -320,7 +320,7 @@ assert raised == ["derivative for aten::bincount is not implemented"]
 
 # %%
 # Here ``index_add`` computes the same. ``heaviside``, ``histc``, ``floor_divide`` and ``//`` have steps, so their slope is 0:
-# give them ``x.detach()``, or use a soft step. For a spike: ``soft + ((x > 0).float() - soft).detach()`` with
+# give them ``x.detach()``, or use a soft step. For a spike: ``soft + ((x > 0).to(x) - soft).detach()`` with
 # ``soft = torch.sigmoid(x)``. A soft histogram: ``-torch.sigmoid((x.flatten()[:, None] - edges) / width).diff().sum(0)``.
 
 weights.new_zeros(3).index_add(0, index, weights).square().sum().backward()
@@ -346,7 +346,9 @@ for _name, _step in (
 assert torch.equal(_rest, torch.autograd.grad((_steps % 2).sum(), _steps)[0])
 _hard = torch.linspace(-4, 4, 17, requires_grad=True)
 _soft = torch.sigmoid(_hard)
-_spike = _soft + ((_hard > 0).float() - _soft).detach()
+_spike = _soft + ((_hard > 0).to(_hard) - _soft).detach()
+_half = _hard.bfloat16()
+assert (torch.sigmoid(_half) + (_half > 0).to(_half)).dtype == torch.bfloat16
 assert torch.allclose(_spike, torch.heaviside(_hard.detach(), torch.tensor(0.0)))
 _slope = torch.autograd.grad(_spike.sum(), _hard)[0]
 assert torch.allclose(_slope, (_soft * (1 - _soft)).detach())
