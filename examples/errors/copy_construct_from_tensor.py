@@ -95,23 +95,23 @@ assert (
 #      - ``labels.long()``, ``labels.to(device)``
 #    * - a loss before ``backward``, an activation in ``forward``
 #      - the tensor itself, because the gradient stops at the copy
-#    * - a target that the model computes, as in reinforcement learning
-#      - ``target.detach()``, or ``target.detach().clone()`` if you write into it, as in ``target[action] = reward``. Without
-#        ``detach``, the gradient goes through the target, too.
+#    * - a target or advantage from the model, the state of an RNN between batches
+#      - ``target.detach()``, or ``target.detach().clone()`` if you write into it, as in ``target[action] = reward``. Add
+#        ``.to(device)`` or ``.float()`` at the end.
 #    * - a loss for a log
 #      - ``loss.detach()``, or ``loss.detach().clone()`` if ``+=`` or ``all_reduce`` writes into it. In a library's line, pass
 #        ``loss.item()``.
 #    * - ``torch.tensor(x)`` for an ``nn.Parameter``, a buffer, ``from_pretrained``, a replay memory or a snapshot of weights
 #      - ``x.detach().clone()``. Without ``clone()``, both can change.
 #    * - ``torch.tensor(x)``, where ``x`` is a list of numbers or a tensor
-#      - ``torch.as_tensor(x)``. It returns a tensor as it is, with its graph.
+#      - ``torch.as_tensor(x)``. It returns a tensor itself, with its graph, so do not write into it.
 #    * - ``x.new_tensor(y)``
 #      - ``y.detach().to(x, copy=True)``
 #
 # Why
 # ---
-# ``torch.tensor`` is for numbers, lists and arrays. It copies the numbers of a tensor, and the copy has no graph, so no
-# gradient goes back through it. These calls do one of the two, both or none:
+# ``torch.tensor`` is for numbers, lists and arrays. It copies the numbers of a tensor, and the copy has no graph. These calls
+# do one of the two, both or none:
 
 import matplotlib.pyplot as plt
 
@@ -155,7 +155,7 @@ assert _copy.data_ptr() != x.data_ptr() and not _copy.requires_grad
 # %%
 # The fix
 # -------
-# In a dataset, return the tensors. To make a batch, the loader's default ``collate_fn`` copies them anyway.
+# In a dataset, return the tensors. The loader's default ``collate_fn`` copies them into the batch.
 
 
 class Reviews(Dataset):
@@ -236,6 +236,21 @@ with warnings.catch_warnings(action="ignore"):
         _slopes.append(torch.autograd.grad(_loss, _model.weight)[0])
 assert torch.equal(_slopes[0], _slopes[1])
 assert not torch.allclose(_slopes[0], _slopes[2])
+_actor, _critic = nn.Linear(2, 3), nn.Linear(2, 1)
+_slopes = []
+with warnings.catch_warnings(action="ignore"):
+    for _as in (
+        lambda values: torch.tensor(values, dtype=torch.float32),
+        lambda values: values.detach().to("cpu").float(),
+        lambda values: values.float(),
+    ):
+        _advantage = _as(torch.ones(4, 1) - _critic(_now))
+        _log_prob = _actor(_now).log_softmax(-1)[:, :1]
+        _loss = -(_log_prob * _advantage).mean()
+        _ways = [_actor.weight, _critic.weight]
+        _slopes.append(torch.autograd.grad(_loss, _ways, allow_unused=True))
+assert torch.equal(_slopes[0][0], _slopes[1][0])
+assert _slopes[0][1] is _slopes[1][1] is None and _slopes[2][1].any()
 _gaps = []
 for _as in (lambda q: q.detach().clone(), torch.Tensor.detach):
     _scores = nn.Linear(2, 3)(_now)
@@ -259,8 +274,7 @@ assert _changed[1].tolist() == [5, 9, 3]
 # %%
 # What not to do
 # --------------
-# **Do not hide the warning.** This one points to a real mistake. The loss is copied out of the graph, and
-# ``requires_grad=True`` lets ``backward`` run:
+# **Do not hide the warning.** The loss is copied out of the graph, and ``requires_grad=True`` lets ``backward`` run:
 
 # sphinx_gallery_start_ignore
 with warnings.catch_warnings(record=True) as caught:

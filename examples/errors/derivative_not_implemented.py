@@ -96,7 +96,7 @@ for _name, _options in (
 #    * - the name
 #      - what to do
 #    * - ``_scaled_dot_product_flash_attention``, ``..._efficient_attention``, ``..._cudnn_attention``
-#      - ``MATH``, as below (on a GPU).
+#      - ``MATH``, as below
 #    * - ``_cudnn_rnn``
 #      - :ref:`the page on recurrent layers <sphx_glr_gallery_errors_cudnn_rnn_double_backward.py>`
 #    * - ``grid_sampler_2d``, ``grid_sampler_3d``, ``im2col``, ``_thnn_fused_lstm_cell``; ``angle``, ``to_dense``,
@@ -108,13 +108,11 @@ for _name, _options in (
 #      - Build the distance from simple operations, as below.
 #    * - ``hardsigmoid``
 #      - ``F.relu6(x + 3) / 6``
-#    * - a name without *backward*, *argument 'weight'*, ``torch.compile``
-#      - See :ref:`below <derivative-other-messages>`.
 #
 # Why
 # ---
 # The backward of the fast kernel is one operation, and PyTorch has no formula for its derivative. ``MATH`` is made of matrix
-# products and a softmax, which can be differentiated again. Its price is memory: it keeps the whole table of attention weights.
+# products and a softmax, which have one. Its price is memory: it keeps the whole table of attention weights.
 #
 # .. how-measured:: This code counts what attention saves for backward.
 
@@ -231,8 +229,6 @@ assert torch.allclose(attention.in_proj_weight.grad, _alone)
 # sphinx_gallery_end_ignore
 
 # %%
-# .. _derivative-other-messages:
-#
 # Other messages of this kind
 # ---------------------------
 # **the derivative for ... is not implemented.** A loss of forces raises it up to PyTorch 2.13:
@@ -324,15 +320,15 @@ assert raised == ["derivative for aten::bincount is not implemented"]
 
 # %%
 # Here ``index_add`` computes the same. ``heaviside``, ``histc``, ``floor_divide`` and ``//`` have steps, so their slope is 0:
-# give them ``x.detach()``, or use a soft step. A spiking network can use the slope of ``soft = torch.sigmoid(x)``: ``soft +
-# ((x > 0).float() - soft).detach()``. A soft histogram:
-# ``-torch.sigmoid((x.flatten()[:, None] - edges) / width).diff().sum(0)``.
+# give them ``x.detach()``, or use a soft step. For a spike: ``soft + ((x > 0).to(x) - soft).detach()`` with
+# ``soft = torch.sigmoid(x)``. A soft histogram: ``-torch.sigmoid((x.flatten()[:, None] - edges) / width).diff().sum(0)``.
 
-torch.zeros(3).index_add(0, index, weights).square().sum().backward()
+weights.new_zeros(3).index_add(0, index, weights).square().sum().backward()
 assert weights.grad.all()
 
 # %%
-# **is not differentiable with respect to argument 'weight'**, or ``'target'``: pass ``weight.detach()``.
+# **is not differentiable with respect to argument 'weight'**, or ``'target'``: pass ``weight.detach()``. To train a weight,
+# multiply the losses of ``reduction="none"`` by it, for classes by ``weight[labels]``.
 #
 # **FlexAttention does not support backward on CPU.** The forward pass raises it, if an argument requires grad:
 
@@ -350,7 +346,9 @@ for _name, _step in (
 assert torch.equal(_rest, torch.autograd.grad((_steps % 2).sum(), _steps)[0])
 _hard = torch.linspace(-4, 4, 17, requires_grad=True)
 _soft = torch.sigmoid(_hard)
-_spike = _soft + ((_hard > 0).float() - _soft).detach()
+_spike = _soft + ((_hard > 0).to(_hard) - _soft).detach()
+_half = _hard.bfloat16()
+assert (torch.sigmoid(_half) + (_half > 0).to(_half)).dtype == torch.bfloat16
 assert torch.allclose(_spike, torch.heaviside(_hard.detach(), torch.tensor(0.0)))
 _slope = torch.autograd.grad(_spike.sum(), _hard)[0]
 assert torch.allclose(_slope, (_soft * (1 - _soft)).detach())
@@ -383,7 +381,18 @@ _classes = torch.rand(3, requires_grad=True)
 _loss = nn.functional.cross_entropy
 _told = _says(lambda: _loss(_logits, _labels, weight=_classes))
 assert "is not differentiable with respect to argument 'weight'" in _told
-assert _loss(_logits, _labels, weight=_classes.detach()) > 0
+_fixed = _loss(_logits, _labels, weight=_classes.detach())
+_each = _classes[_labels] * _loss(_logits, _labels, reduction="none")
+assert not _fixed.requires_grad and _each.sum().requires_grad
+assert torch.allclose(_each.sum() / _classes[_labels].sum(), _fixed)
+_probabilities, _hit = torch.rand(4, 3), torch.rand(4, 3).round()
+_loss = nn.functional.binary_cross_entropy
+_each = _classes * _loss(_probabilities, _hit, reduction="none")
+_fixed = _loss(_probabilities, _hit, weight=_classes.detach())
+assert torch.allclose(_each.mean(), _fixed) and _each.requires_grad
+_double = torch.rand(3, dtype=torch.float64, requires_grad=True)
+_counted = _double.new_zeros(3).index_add(0, index, _double)
+assert torch.equal(_counted, torch.bincount(index, _double.detach()))
 raised = []
 try:
     # sphinx_gallery_end_ignore
@@ -400,8 +409,7 @@ assert raised[0].startswith("FlexAttention does not support backward on CPU.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. Call ``create_mask`` as you call ``create_block_mask``. If
-# you have a ``score_mod``, pass a ``float`` mask with what it adds. For inference, run the whole model under
+# For a test on a CPU, give ``scaled_dot_product_attention`` a mask. For inference, run the whole model under
 # ``torch.no_grad()``: ``eval()`` is not enough.
 
 
@@ -433,21 +441,7 @@ with warnings.catch_warnings(), torch.no_grad():  # it asks for torch.compile
     _flex = flex_attention(*[query.detach()] * 3, block_mask=_blocks)
     assert flex_attention(*[_layer(query)] * 3).shape == query.shape
 assert torch.allclose(_flex, plain, atol=1e-5)
-_three = torch.randn(3, 2, 2, 8, 16)
-
-
-def _alibi(score, batch, head, query, key):
-    return score - 0.1 * (head + 1) * (query - key).abs()
-
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    _biased = flex_attention(*_three, score_mod=_alibi)
-_heads, _at = torch.arange(2)[:, None, None], torch.arange(8)
-_mask = -0.1 * (_heads + 1) * (_at[:, None] - _at).abs()
 _attend = nn.functional.scaled_dot_product_attention
-assert torch.allclose(_attend(*_three, attn_mask=_mask), _biased, atol=1e-5)
-assert create_mask(_alibi, None, None, 8, 8, device="cpu").all()  # silently no mask
 _scale = torch.tensor(0.7, requires_grad=True)
 _scales = torch.full((2,), 0.7, requires_grad=True)
 _fixed, _weights = torch.randn(1, 2, 8, 16), torch.randn(1, 2, 8, 16)
@@ -493,8 +487,8 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Call the model that is not compiled for the penalty: ``compiled._orig_mod(x)`` has the same weights. Or take the first
-# gradient inside of the compiled function, with ``torch.func.grad``:
+# Compute the forward pass of the penalty under ``with torch.compiler.set_stance("force_eager"):``. Or take the first gradient
+# inside of the compiled function, with ``torch.func.grad``, if there is no batch norm:
 
 slope = torch.compile(torch.func.grad(lambda x: (x**3).sum()), backend="aot_eager")
 slope(x).square().sum().backward()
@@ -509,13 +503,20 @@ _expected = torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0]
 _fast = torch.compile(_net, backend="aot_eager")
 (_slope,) = torch.autograd.grad(_fast(_x).sum(), _x, create_graph=True)
 assert "does not currently support double backward" in _says(_slope.sum().backward)
-(_slope,) = torch.autograd.grad(_fast._orig_mod(_x).sum(), _x, create_graph=True)
-assert torch.equal(
-    torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0], _expected
-)
+for _form in (_fast, torch.compile(lambda x: _net(x), backend="aot_eager")):
+    with torch.compiler.set_stance("force_eager"):
+        _score = _form(_x)
+    (_slope,) = torch.autograd.grad(_score.sum(), _x, create_graph=True)
+    assert torch.equal(
+        torch.autograd.grad(_slope.square().sum(), _net[0].weight)[0], _expected
+    )
 _slopes = torch.compile(torch.func.grad(lambda x: _net(x).sum()), backend="aot_eager")
 _slopes(_x.detach()).square().sum().backward()
 assert torch.allclose(_net[0].weight.grad, _expected, atol=1e-6)
+_norm = nn.BatchNorm1d(3)  # torch.func.grad does not let it count the batches
+assert "in-place operation" in _says(
+    lambda: torch.func.grad(lambda x: _norm(x).square().sum())(_x.detach())
+)
 # sphinx_gallery_end_ignore
 
 # %%

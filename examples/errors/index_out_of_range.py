@@ -63,8 +63,8 @@ assert says(lambda: embedding(torch.tensor([-1]))) == f"IndexError: {message}"
 # sphinx_gallery_end_ignore
 
 # %%
-# Print what each embedding gets. The last line before the error names the table: 512 rows are often positions, 1 or 2 are
-# token types, more are words.
+# Print what each embedding gets. If the last line's indices fit, a later lookup raised. If not, it is this table: 512 or 1024
+# rows are often positions, 1 or 2 token types.
 
 import matplotlib.pyplot as plt
 
@@ -93,6 +93,8 @@ assert words.max() == embedding.num_embeddings == 10
 import contextlib
 import io
 
+import torch.nn.functional as F
+
 
 class _Text(nn.Module):
     def __init__(self):
@@ -108,7 +110,14 @@ with contextlib.redirect_stdout(io.StringIO()) as _seen:
     assert says(lambda: _Text()(torch.arange(9)[None])) == f"IndexError: {message}"
     for _shape in ((0, 3), (3, 0), ()):
         _Text().words(torch.zeros(_shape).long())
+    _place = nn.Parameter(torch.zeros(8, 4))  # looked up without a module
+
+    def _later(text):
+        return embedding(text) + F.embedding(torch.arange(text.shape[1]), _place)
+
+    assert says(lambda: _later(torch.ones(1, 9).long())) == f"IndexError: {message}"
 _handle.remove()
+assert _seen.getvalue().endswith("Embedding(10, 4) gets 1 to 1\n")  # which fits
 assert _seen.getvalue().split("\n")[:2] == [
     "Embedding(30, 4) gets 0 to 8",
     "Embedding(8, 4) gets 0 to 8",
@@ -127,15 +136,14 @@ assert _seen.getvalue().split("\n")[:2] == [
 #    * - ``index out of range in self``, in ``embedding``. GPU: ``srcIndex < srcSelectDimSize``, or ``ind < ind_dim_size``
 #      - a word, a position, a token type, or a user
 #    * - the same, or ``index 2 is out of bounds``, in ``index_select`` or ``index_add``
-#      - often a node of a graph: number the nodes from 0, with a row for each
+#      - often a node of a graph: number the nodes from 0
 #    * - ``Target 3 is out of bounds.``, ``Class values must be smaller``. GPU: ``t < n_classes``
 #      - a label
-#    * - ``index 3 is out of bounds for dimension 0``. GPU: ``index < sizes[i]``, or ``idx_dim < index_size``
+#    * - ``index 3 is out of bounds for dimension 0``. GPU: ``index < sizes[i]``, ``idx_dim < index_size``, or
+#        ``ind < ind_dim_size``
 #      - an index in square brackets, of ``gather`` or ``scatter``
 #    * - GPU: ``cumdist[size - 1] > 0``
-#      - the probabilities of ``multinomial``: look for :ref:`NaN <sphx_glr_gallery_errors_nan_in_backward.py>`
-#    * - GPU: ``input_val >= zero && input_val <= one``
-#      - see :ref:`sphx_glr_gallery_errors_target_size_differs.py`
+#      - the probabilities of ``multinomial`` are 0, or :ref:`NaN <sphx_glr_gallery_errors_nan_in_backward.py>`
 #
 # Why
 # ---
@@ -143,8 +151,9 @@ assert _seen.getvalue().split("\n")[:2] == [
 #
 # The fix
 # -------
-# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all.
-# - **A trained table**: load the vocabulary of the training. New words share the index of unknown words.
+# - **A new table**: ``num_embeddings`` is the largest index in all your data, plus 1. If −1 is padding, first add 1 to all, and
+#   set ``padding_idx=0``.
+# - **A trained table**: load its vocabulary. New words share the index of unknown words.
 # - **New tokens** in the tokenizer of a trained model: ``model.resize_token_embeddings(len(tokenizer))`` in Transformers,
 #   before you create the optimizer. For LoRA, name embedding and head in ``modules_to_save``, or the new rows stay random. A
 #   tokenizer must be that of the model.
@@ -243,7 +252,7 @@ assert torch.isclose(F.cross_entropy(torch.eye(3), _signs + 1), _right)
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Labels from 1**: subtract 1.
+# - **Labels from 1**: subtract 1 in the dataset, so that the accuracy uses the same.
 # - **Only classes 3 and 5**, or such gray values of a mask: ``torch.searchsorted(torch.tensor([3, 5]), labels)`` numbers them
 #   from 0. List what all your data has, sorted: a 4 would get the number of 5. Set −100 afterwards.
 # - **Fewer outputs than classes**: give the last layer one for each. In torchvision's detectors, the background is a class.
@@ -256,6 +265,8 @@ print(f"{F.cross_entropy(logits, labels - 1):.4f}")
 
 # sphinx_gallery_start_ignore
 assert torch.isclose(F.cross_entropy(logits, labels - 1), torch.tensor(3.0).log())
+_sure = F.one_hot(labels - 1, 3).float()  # right each time
+assert torch.equal(_sure.argmax(1), labels - 1) and (_sure.argmax(1) != labels).all()
 _mask = torch.tensor([0, 255])
 _white = (_mask.to(torch.uint8) > 127).long()
 assert F.cross_entropy(logits, _white) == F.cross_entropy(logits, labels - 1)
@@ -282,7 +293,7 @@ assert "Target 4" in says(lambda: F.cross_entropy(torch.zeros(1, 2), torch.tenso
 # %%
 # On a GPU: device-side assert triggered
 # --------------------------------------
-# A GPU works while Python is already at a later line, so the traceback can show the wrong one. Restart the program with model,
+# The traceback can show a later line. Restart the program with model,
 # batch and labels on the CPU, or set ``CUDA_LAUNCH_BLOCKING=1`` before it starts.
 #
 # Dimension out of range (expected to be in range of [-1, 0], but got 1)
@@ -314,7 +325,6 @@ for _call in (
 _columns = torch.ones(3), torch.zeros(3)
 assert says(lambda: torch.cat(_columns, dim=1)) == _said
 assert torch.stack(_columns, dim=1).tolist() == [[1, 0]] * 3
-assert "dimension 0 with size 0" in says(lambda: torch.ones(0, 4)[0])
 _kept = features.squeeze((2, 3))
 assert _kept.shape == (1, 3) and _kept.argmax(dim=1).shape == (1,)
 assert torch.equal(_kept, features.flatten(1))
@@ -329,7 +339,7 @@ assert _scores.argmax(dim=0).tolist() == [1, 0, 0]
 # - **torch.cat of vectors**, as columns: ``torch.stack([a, b], dim=1)``.
 # - **labels.argmax(dim=1)** is for one-hot labels.
 #
-# Do not write ``dim=0``: it compares the samples of a batch.
+# Not ``dim=0``: it compares the samples of a batch.
 #
 # Other messages of an index
 # --------------------------
@@ -354,7 +364,6 @@ assert "invalid index of a 0-dim tensor." in says(lambda: number[0])
 # %%
 # - **too many indices**: look for ``squeeze()``, or a missing batch.
 # - **index 3 is out of bounds**: often a loop runs to ``batch_size``, and the last batch is smaller: ``range(len(images))``.
-#   *with size 0*: the tensor is empty.
 # - **0-dim tensor**: in a log, write ``loss.item()`` for ``loss[0]`` or ``loss.data[0]``.
 #
 # See also

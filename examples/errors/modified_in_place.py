@@ -91,8 +91,8 @@ assert _raises(_part)
 #
 # Why
 # ---
-# The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result for backward,
-# and not a copy: the saved tensor and ``gate`` share one memory and one counter.
+# The derivative of the sigmoid is :math:`s (1 - s)`, where :math:`s` is its result. So its node keeps the result: the
+# saved tensor and ``gate`` share one memory and one counter.
 
 gate = torch.sigmoid(layer(x))
 print("saved is gate:", gate.grad_fn._saved_result.data_ptr() == gate.data_ptr())
@@ -220,7 +220,7 @@ class Writes(TorchDispatchMode):
         if operation._schema.is_mutable:
             lines = traceback.extract_stack()[:-1]
             lines = [each for each in lines if not each.filename.startswith(inside)]
-            print(operation, "in:", lines[-1].line)
+            print(operation, "in:", lines[-1].line if lines else "backward")
         return operation(*args, **(kwargs or {}))
 
 
@@ -231,6 +231,9 @@ with Writes():
 # sphinx_gallery_start_ignore
 import contextlib
 import io
+from unittest import mock
+
+import torch.distributed as dist
 
 _norm, _step = nn.BatchNorm1d(4), torch.optim.SGD(layer.parameters(), lr=0.0)
 _before = layer.weight.grad.clone()
@@ -247,6 +250,12 @@ assert [line for i, line in enumerate(_seen) if line not in _seen[:i]] == [
     "_step.step()",
 ]
 assert torch.equal(layer.weight.grad, _before)
+with mock.patch(
+    "traceback.extract_stack", list
+):  # a thread that runs backward on a GPU
+    with contextlib.redirect_stdout(io.StringIO()) as _seen, Writes():
+        gate.detach().zero_()
+assert _seen.getvalue() == "aten.zero_.default in: backward\n"
 assert inside.endswith("torch" + os.sep) and not "torchvision".startswith(inside[-6:])
 # sphinx_gallery_end_ignore
 
@@ -318,8 +327,10 @@ def _trained(way):
         nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)),
     )
     maker, judge = networks
+    maker.bias.requires_grad_(False)
     settings = {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}
     steps = [torch.optim.SGD(each.parameters(), **settings) for each in networks]
+    start = maker.bias.clone()
     for _ in range(3):
         made = maker(torch.rand(5, 2))
         judge_loss = (
@@ -329,7 +340,7 @@ def _trained(way):
         for step in steps:
             step.zero_grad()
         for loss, network in zip(losses, networks, strict=True):
-            weights = list(network.parameters())
+            weights = [p for p in network.parameters() if p.requires_grad]
             if way == "inputs":
                 loss.backward(inputs=weights)
             elif way == "all":
@@ -340,6 +351,7 @@ def _trained(way):
                     weight.grad = slope
         for step in steps:
             step.step()
+    assert torch.equal(maker.bias, start)
     return [*maker.parameters(), *judge.parameters()]
 
 
@@ -372,6 +384,32 @@ with torch.random.fork_rng():
     except RuntimeError as error:
         message = str(error)
 assert message.startswith("one of the variables needed for gradient")
+
+
+def _distributed(each):
+    """The same with DistributedDataParallel."""
+    torch.manual_seed(1)
+    judge = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+    judge, total = nn.parallel.DistributedDataParallel(judge), 0
+    for sign in (1, -1):
+        loss = sign * judge(torch.rand(5, 3)).square().mean()
+        if each:
+            loss.backward()
+        else:
+            total = total + loss
+    if not each:
+        total.backward()
+    return judge.module[0].weight.grad
+
+
+_new = not dist.is_initialized()
+if _new:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+with torch.random.fork_rng():
+    _each = _distributed(True)
+    assert torch.allclose(_distributed(False), _each) and _each.any()
+if _new:
+    dist.destroy_process_group()
 
 
 def _shared_body(again):
@@ -461,23 +499,22 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 
 # %%
 # Or let both backwards come before both steps, each for its own network:
-# ``generator_loss.backward(inputs=list(generator.parameters()))``. Without ``inputs``, the critic would be trained for the
-# generator.
+# ``generator_loss.backward(inputs=[p for p in generator.parameters() if p.requires_grad])``. Without ``inputs``, the critic
+# would be trained for the generator.
 #
 # - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
 #   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
 #   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``.
-# - **DistributedDataParallel** and two forward passes before ``backward()``: the second one overwrites the buffers of a batch
-#   norm. Call ``backward()`` after each of them, or use ``forward_sync_buffers=False`` (in older versions
-#   ``broadcast_buffers``), and evaluate and save the model of rank 0.
+# - **DistributedDataParallel**, a batch norm and two forward passes before ``backward()``: update, PyTorch 2.13 runs this. In
+#   older versions, call ``backward()`` after each of them, or use ``broadcast_buffers=False``, and evaluate and save the model
+#   of rank 0.
 # - **MAML**: :ref:`new weights <sphx_glr_gallery_modules_parameters_as_arguments.py>` instead of the inner ``optimizer.step()``
 # - **After you set** ``retain_graph=True``: take it out, and see :ref:`the message before it
 #   <sphx_glr_gallery_errors_backward_twice.py>`.
 #
 # What not to do
 # --------------
-# **Write through** ``.data``. The counter does not see that write. So there is no message, and backward takes the new value for
-# the old one.
+# **Write through** ``.data``. The counter does not see that write, and backward takes the new value for the old one.
 
 layer.zero_grad()
 gate = torch.sigmoid(layer(x))
@@ -515,6 +552,5 @@ assert len(raised) == 1 and "is at version 1; expected version 0 instead" in rai
 # --------
 # - :ref:`sphx_glr_gallery_differentiation_inplace_and_versions.py`: which operations need which value, and which writes are not
 #   counted.
-# - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`, the mode that the hint at the end of the message names.
 # - In PyTorch's reference: `In-place operations with autograd
 #   <https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd>`__.

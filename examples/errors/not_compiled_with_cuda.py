@@ -18,7 +18,7 @@ Torch not compiled with CUDA enabled
 
 .. in-short::
 
-   Your PyTorch has no CUDA, and is usually a build for the CPU. Without an NVIDIA GPU, choose the device as below. With one,
+   Your PyTorch has no CUDA. Usually it is a build for the CPU. Without an NVIDIA GPU, choose the device as below. With one,
    uninstall PyTorch and install the build for CUDA that `pytorch.org <https://pytorch.org/get-started/locally/>`__ names.
 
    .. code-block:: diff
@@ -105,9 +105,6 @@ with contextlib.ExitStack() as _stack:  # set_device() looks up a function of CU
 #    * - ``No CUDA GPUs are available``
 #      - for CUDA
 #      - Look at ``CUDA_VISIBLE_DEVICES``, which may hide the GPU.
-#    * - ``The NVIDIA driver on your system is too old``
-#      - for CUDA
-#      - Update the driver, or install a build for an older CUDA.
 #
 # Why
 # ---
@@ -158,15 +155,15 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 
 # %%
 # ``nvidia-smi`` asks the driver, not PyTorch. On a Mac with an Apple chip, the device is ``"mps"`` if
-# ``torch.backends.mps.is_available()``; if not, update macOS. For an AMD GPU, install the build for ROCm; its device is
-# ``"cuda"``.
+# ``torch.backends.mps.is_available()``; if not, update macOS, or use a Python for *arm64*. For an AMD GPU, install the build
+# for ROCm; its device is ``"cuda"``.
 #
 # The fix
 # -------
-# Choose the device once and use it everywhere. Replace ``.cuda()`` by ``.to(device)``. ``torch.cuda.FloatTensor`` of sizes,
-# ``(2, 3)``, is ``torch.empty(2, 3, device=device)``, and of data ``torch.tensor(data, dtype=torch.float32, device=device)``.
+# Choose the device once. Replace ``.cuda()`` by ``.to(device)``. ``torch.cuda.FloatTensor`` of sizes, ``(2, 3)``, is
+# ``torch.empty(2, 3, device=device)``, and of data ``torch.tensor(data, dtype=torch.float32, device=device)``.
 # Call ``torch.cuda.set_device`` only if ``torch.cuda.is_available()``. A library often has an option such as ``--device cpu``.
-# If not, the last line of the traceback that is not in PyTorch has the ``"cuda"`` to replace.
+# If not, the last line of the traceback that is not in PyTorch uses the device to replace.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
@@ -186,11 +183,12 @@ assert torch.FloatTensor(2).shape == (2,) and torch.tensor(2, device=device).sha
 # run the command of `pytorch.org <https://pytorch.org/get-started/locally/>`__. Take the ``python`` that ``sys.executable``
 # names in the program that fails. Where conda installed PyTorch, make a new environment instead.
 #
-# **If it worked before**, a package that you installed since, such as ``xformers``, replaced PyTorch. Append it to the command.
+# **If it worked before**, a package that you installed since replaced PyTorch. If it is ``xformers``, append that to the
+# command.
 #
 # Attempting to deserialize object on a CUDA device
 # -------------------------------------------------
-# A file that was saved on a GPU notes that its tensors were on ``cuda:0``. This code writes that note without a GPU:
+# A file from a GPU notes that its tensors were on ``cuda:0``. This code writes that note without a GPU:
 
 import io
 from unittest import mock
@@ -279,7 +277,7 @@ assert not _own or (_own.startswith(_of_cuda) if _count else _own == message)
 #
 # no kernel image is available for execution on the device
 # --------------------------------------------------------
-# Your PyTorch has no machine code (*kernels*) for your generation of GPU. First it warns:
+# Your PyTorch has no machine code (*kernels*) for your GPU. First it warns:
 
 # This needs a GPU.
 import torch
@@ -333,8 +331,8 @@ assert any(
 #    RuntimeError: CUDA error: no kernel image is available for execution on the device
 #
 # Print both sides, and install a build that has code for your GPU: a newer PyTorch for a later CUDA if the GPU is new, the
-# build for CUDA 12.6 for ``sm_50`` to ``sm_70``. If yours has it already, an extension such as flash-attn was compiled for
-# other GPUs: compile it on your computer.
+# build for CUDA 12.6 for ``sm_50`` to ``sm_70``. ``(8, 9)`` also runs ``sm_80`` and ``sm_86``. If yours has code
+# for it already, an extension such as flash-attn was compiled for other GPUs: compile it on your computer.
 
 # This needs a GPU.
 print("the GPU:  ", torch.cuda.get_device_capability())
@@ -352,6 +350,7 @@ for _number in (50, 52, 60, 61, 70):  # Maxwell to Volta
     assert any(_runs(_number, code) for code in _old)
     assert not any(_runs(_number, code) for built in _builds.values() for code in built)
 assert not any(_runs(120, code) or _runs(37, code) for code in _old)
+assert _runs(89, 80) and _runs(89, 86) and not _runs(89, 90) and not _runs(80, 86)
 assert _builds and all(
     any(_runs(120, code) for code in built) for built in _builds.values()
 )
@@ -365,7 +364,7 @@ assert _builds and all(
 #
 # module 'torch' has no attribute
 # -------------------------------
-# The code is often for a different version of PyTorch. This name was taken away in 2.0:
+# The code is often for a different version. This name was taken away in 2.0:
 
 import torch
 

@@ -89,8 +89,6 @@ for _recorded in (True, False):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``leaf variables``: leaves. A parameter is a leaf. A part of it, ``weight[0]``, is not.
-#
 # The line that raises tells what you want:
 #
 # .. list-table::
@@ -135,8 +133,8 @@ assert features.grad_fn.name() == "AddmmBackward0"
 # %%
 # The fix
 # -------
-# **Stop the gradient at this point.** ``detach()`` returns a tensor with the same values that does not require grad. Give it
-# only to the use that you want to stop, such as the discriminator of a GAN. ``features`` itself keeps its graph for the others.
+# **Stop the gradient at this point.** Give ``features.detach()`` only to the use that you want to stop, such as the
+# discriminator of a GAN. ``features`` itself keeps its graph for the others.
 
 features = body(x)
 loss = head(features.detach()).mean()
@@ -155,7 +153,8 @@ assert torch.allclose(
 
 # %%
 # **Freeze a layer.** Set the flag of its parameters before the forward pass. The gradient still goes through the layer to the
-# layers before it. In the middle of training, set their ``.grad`` to ``None``, too.
+# layers before it. In the middle of training, set their ``.grad`` to ``None``, too. Batch norm and spectral norm also need
+# ``eval()`` after each ``model.train()``.
 
 body, head = nn.Linear(3, 4), nn.Linear(4, 1)
 head.requires_grad_(False)
@@ -183,6 +182,21 @@ for _none in (True, False):  # frozen after two of four steps
         _optimizer.step()
         _past.append(_head.weight.detach().clone())
     assert torch.equal(_past[1], _past[3]) == _none
+with torch.random.fork_rng():
+    for _normed in (
+        nn.BatchNorm1d(3),
+        nn.utils.spectral_norm(nn.Linear(3, 4)),
+        nn.utils.parametrizations.spectral_norm(nn.Linear(3, 4)),
+    ):
+        for _mode, _moves in ((True, True), (False, False)):
+            _normed.train(_mode).requires_grad_(False)
+            _start = {
+                name: value.clone() for name, value in _normed.state_dict().items()
+            }
+            for _ in range(2):
+                _normed(torch.randn(8, 3))
+            _same = map(torch.equal, _start.values(), _normed.state_dict().values())
+            assert all(_same) != _moves
 from torch.nn.utils import parametrizations, prune
 
 for _computed in (
@@ -242,6 +256,13 @@ for _ in range(2):
     image = image + 0.1 * slope
 
 # sphinx_gallery_start_ignore
+for _copied in (True, False):
+    _original = torch.full((1, 3), 0.5)
+    _image = _original.detach()
+    _image = (_image.clone() if _copied else _image).requires_grad_()
+    model(_image).sum().backward()
+    torch.optim.SGD([_image], lr=0.1).step()
+    assert torch.equal(_image, _original) != _copied
 assert model(image) > score  # the model is linear, and each round goes up its slope
 _image = torch.rand(1, 3).requires_grad_()
 _start = _image.detach().clone()
@@ -255,7 +276,8 @@ for _inside, _moves in ((True, False), (False, True)):
 # sphinx_gallery_end_ignore
 
 # %%
-# If an optimizer changes the image, make the leaf once, before the optimizer and the loop.
+# If an optimizer changes the image, make the leaf once before it: ``image.detach().clone().requires_grad_()``. Without
+# ``clone()``, it changes the original, too.
 #
 # What not to do
 # --------------
@@ -327,6 +349,6 @@ assert raised[0].startswith("You are attempting to call Tensor.requires_grad_()"
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`
-# - :ref:`sphx_glr_gallery_modes_freezing.py`: how to freeze a part of a model.
+# - :ref:`sphx_glr_gallery_modes_freezing.py`
 # - In PyTorch's reference: `Tensor.requires_grad_
 #   <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html>`__.

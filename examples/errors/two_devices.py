@@ -14,8 +14,7 @@ Expected all tensors to be on the same device
 
 .. in-short::
 
-   One operation got tensors on two devices, mostly the GPU and the CPU. Move the model once, move each batch, and make new
-   tensors where the data is.
+   One operation got tensors on two devices. Move the model once, move each batch, and make new tensors where the data is.
 
    .. code-block:: diff
 
@@ -89,12 +88,12 @@ for _operator, _names in (
 # sphinx_gallery_end_ignore
 
 # %%
-# On a GPU, many messages also name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when checking
+# On a GPU, many messages name an argument: *but got mat1 is on cpu, different from other tensors on cuda:0 (when checking
 # argument in method wrapper_CUDA_addmm)* (seen in `RES4LYF#223 <https://github.com/ClownsharkBatwing/RES4LYF/pull/223>`__).
 # ``addmm`` is a linear layer with its input ``mat1``, ``index_select`` an embedding that looks up ``index``, and
 # ``nll_loss_forward`` a cross entropy with your labels as ``target``.
 #
-# The last frame of the traceback that is not PyTorch's tells where to look:
+# The last frame that is not PyTorch's tells where to look:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -110,7 +109,7 @@ for _operator, _names in (
 #    * - ``criterion(output, labels)``
 #      - the labels, or the class weights of the loss
 #    * - a metric of ``torchmetrics``
-#      - its counts: ``metric.to(device)``
+#      - ``metric.to(device)``
 #    * - ``optimizer.step()``
 #      - the optimizer's state: move the model, then make the optimizer, then load its state. If a package's optimizer still
 #        raises, load with ``map_location=device``.
@@ -118,17 +117,14 @@ for _operator, _names in (
 #      - the inputs: ``x.to(model.device)``; the labels: ``labels.to(scores.device)``; a block on two GPUs: its class belongs in
 #        ``_no_split_modules``
 #    * - the same with ``torchrun`` or ``accelerate launch``
-#      - a part of the model: ``device_map={"": int(os.environ["LOCAL_RANK"])}``
+#      - the model: ``device_map={"": int(os.environ["LOCAL_RANK"])}``
 #    * - ``trainer.train()`` without a ``device_map``, on several GPUs
-#      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start the program with ``torchrun``.
-#
-# Why
-# ---
-# Most operations do not move their inputs. ``model.to`` moves parameters and buffers, and no plain attribute.
+#      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start with ``torchrun``.
 #
 # How to find the tensor
 # ----------------------
-# Print ``.device`` of each tensor in the line that raised. This finds a plain attribute in any model:
+# Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. This finds a plain
+# attribute that is a tensor:
 
 
 # This needs a GPU.
@@ -184,8 +180,8 @@ assert _convolutions.to(device).layers[0].weight.is_cpu
 # %%
 # The fix
 # -------
-# **Move the batch, and keep what** ``to`` **returns.** A module is moved in place, a tensor is not. Move the labels as well,
-# and a loss with class weights: ``nn.CrossEntropyLoss(w).to(device)``.
+# **Move the batch, and keep what** ``to`` **returns.** A module is moved in place, a tensor is not. A loss with class weights
+# needs it, too: ``nn.CrossEntropyLoss(w).to(device)``.
 
 # This needs a GPU.
 model = nn.Linear(3, 2).to(device)
@@ -206,9 +202,9 @@ assert _alone.is_cpu
 # sphinx_gallery_end_ignore
 
 # %%
-# **A tensor of the module** becomes a buffer, or a parameter if you train it. **Layers in a Python list** become an
-# ``nn.ModuleList``. **A layer that** ``forward`` **makes** belongs in ``__init__``: with ``device=x.device`` it never learns.
-# **A new tensor in** ``forward`` gets ``device=x.device``:
+# **A tensor of the module** becomes a parameter if you train it, or a buffer. For a constant, ``persistent=False`` lets old
+# checkpoints load. **Layers in a Python list** become an ``nn.ModuleList``. **A layer that** ``forward`` **makes** belongs in
+# ``__init__``: with ``device=x.device`` it never learns. **A new tensor in** ``forward`` gets ``device=x.device``:
 
 
 # This needs a GPU.
@@ -307,11 +303,34 @@ assert _resumed.param_groups[0]["d"].is_cpu
 #   state with ``device=x.device``.
 # - ``x[index]``: *indices should be either on cpu or on the same device as the indexed tensor*: ``x[index.to(x.device)]``.
 # - A ``DataLoader`` or ``random_split`` after ``torch.set_default_device("cuda")``: *Expected a 'cuda' device type for
-#   generator but found 'cpu'*. Pass ``generator=torch.Generator("cuda")``.
+#   generator but found 'cpu'*. Pass ``generator=torch.Generator("cuda").manual_seed(torch.initial_seed())``. Without
+#   ``manual_seed``, each run shuffles equally.
 # - **A Mac**: *Placeholder storage has not been allocated on MPS device!* One tensor is on the CPU.
 # - *Tensor on device meta is not on the expected device cpu!* :ref:`sphx_glr_gallery_errors_copy_out_of_meta.py`.
 
+
 # sphinx_gallery_start_ignore
+def _order(seed, seeded):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        generator = torch.Generator()
+        if seeded:
+            generator = torch.Generator().manual_seed(torch.initial_seed())
+        loader = torch.utils.data.DataLoader(
+            torch.arange(30), shuffle=True, generator=generator
+        )
+        return [one.item() for one in loader], [one.item() for one in loader]
+
+
+assert _order(1, seeded=False) == _order(2, seeded=False)
+assert _order(1, seeded=True) == _order(1, seeded=True) != _order(2, seeded=True)
+assert _order(1, seeded=True)[0] != _order(1, seeded=True)[1]
+_plain, _loaded = nn.Module(), []
+for _options in ({"persistent": False}, {}):
+    _module = nn.Module()
+    _module.register_buffer("offset", torch.zeros(3), **_options)
+    _loaded.append(_module.load_state_dict(_plain.state_dict(), strict=False))
+assert [one.missing_keys for one in _loaded] == [[], ["offset"]]
 raised = []
 try:
     nn.Linear(3, 2, device="meta")(torch.ones(4, 3))
@@ -339,7 +358,7 @@ assert raised[2:] == [
 # %%
 # What ``to`` does to the graph
 # -----------------------------
-# ``to`` is recorded. The leaf stays on the old device and gets its gradient there:
+# The leaf stays on the old device and gets its gradient there:
 
 scale = torch.ones(3, requires_grad=True)
 copy = scale.to("meta")
