@@ -76,7 +76,6 @@ assert "did not receive grad for rank 0: 2 3" in message
 # %%
 # - *prior iteration*: the mistake is in the step before.
 # - ``2 3``: positions in the list of the parameters that require a gradient.
-# - Lightning says *It looks like your LightningModule has parameters that were not used in producing the loss*.
 #
 # How to find them
 # ----------------
@@ -140,7 +139,7 @@ assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduct
 # %%
 # Why
 # ---
-# DDP averages the gradients over the processes in buckets of several parameters, and a bucket needs all its gradients:
+# DDP averages the gradients over the processes in buckets, and a bucket needs all its gradients:
 
 import matplotlib.pyplot as plt
 
@@ -166,8 +165,8 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
 # **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``
-# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, wrap the model again, or its gradients are
-# not averaged.
+# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, give it to the optimizer, and wrap the
+# model again, or its gradients are not averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -189,6 +188,8 @@ def _count(state, bucket):
 # unfrozen after it was wrapped: trained, and not averaged
 _net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 _net[0].requires_grad_(False)
+_optimizer = torch.optim.SGD([p for p in _net.parameters() if p.requires_grad], lr=0.1)
+assert len(_optimizer.param_groups[0]["params"]) == 2  # of 4
 for _again, _numbers in ((False, 10), (True, 26)):
     if not _again:
         _model = DistributedDataParallel(_net)
@@ -199,6 +200,12 @@ for _again, _numbers in ((False, 10), (True, 26)):
     _model(x).sum().backward()
     assert _net[0].weight.grad.any() and sum(_reductions) == _numbers
     _reductions.clear()
+_before = _net[0].weight.detach().clone()
+_optimizer.step()
+assert torch.equal(_net[0].weight, _before)
+_optimizer.add_param_group({"params": _net[0].parameters()})
+_optimizer.step()
+assert not torch.equal(_net[0].weight, _before)
 
 
 # two losses of one forward
@@ -358,7 +365,7 @@ for _option in (False, True):
 # ---------------------
 # A gradient comes twice in one step:
 #
-# - ``backward`` **twice after one** ``forward``: add the two losses and call it once.
+# - ``backward`` **twice after one** ``forward``: add the two losses.
 # - ``find_unused_parameters=True`` with ``forward`` twice before ``backward``, a parameter used outside of ``forward``, or an
 #   output of your own class: leave the option out, or do all in one ``forward`` that returns a tuple.
 # - **A checkpoint** with ``use_reentrant=True``, together with this option, or of one layer twice:
@@ -534,7 +541,7 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # - **A plain checkpoint**: ``set_model_state_dict`` of ``torch.distributed.checkpoint.state_dict``, with
 #   ``options=StateDictOptions(full_state_dict=True)``. ``set_optimizer_state_dict`` needs what ``get_optimizer_state_dict``
 #   saved.
-# - **EMA**: shard the averaged module, too.
+# - **EMA**: make it before you shard, and shard ``ema.module``, too.
 # - **For a log**: read the state dict, on all processes:
 
 with torch.no_grad():
@@ -789,6 +796,6 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: why a parameter gets no gradient.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: ``module.`` in front of the names of a checkpoint.
 # - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: the gradients of ``fully_shard``.
