@@ -236,8 +236,8 @@ del _loop
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU:
-#        see ``nvidia-smi``.
+#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU
+#        (``nvidia-smi``).
 #        With DDP, call ``torch.cuda.set_device(local_rank)`` first.
 #    * - inference, such as ``generate`` or a pipeline of Diffusers
 #      - Use ``torch.no_grad()``, bfloat16 weights, a smaller image or text.
