@@ -536,8 +536,7 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # %%
 # - **In a loss**: compute it in the ``forward`` of the sharded module that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
-# - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
-#   <sphx_glr_gallery_training_gradient_clipping.py>`.
+# - **In clip_grad_norm_**, if only a part is sharded: call ``fully_shard(net)``, too, or the rest is not averaged.
 # - **A plain checkpoint**: ``set_model_state_dict`` of ``torch.distributed.checkpoint.state_dict``, with
 #   ``options=StateDictOptions(full_state_dict=True)``. ``set_optimizer_state_dict`` needs what ``get_optimizer_state_dict``
 #   saved.
@@ -569,28 +568,30 @@ _net.generate(_one).sum().backward()
 assert _net.head.weight.grad.full_tensor().any()
 _mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
 
-# only the body is sharded, clipped by hand and whole
-from torch.nn.utils import clip_grad_norm_, clip_grads_with_norm_, get_total_norm
+# only the body is sharded, and then the rest: only DTensors are averaged
+from torch.distributed.tensor import DTensor
+from torch.nn.utils import clip_grad_norm_
 
-_net, _plain, _said = Net(), Net(), []
-_plain.load_state_dict(_net.state_dict())
-fully_shard(_net.body, mesh=_mesh)
-for _each in (_net, _plain):
-    (9 * _each(_one)).square().sum().backward()
-try:
-    clip_grad_norm_(_net.parameters(), 1.0)
-except RuntimeError as error:
-    _said.append("got mixed torch.Tensor and DTensor" in str(error))
-assert _said == [True]
-_groups = list(_net.body.parameters()), list(_net.head.parameters())
-_norms = [get_total_norm([p.grad for p in group]) for group in _groups]
-_norm = (_norms[0].full_tensor() ** 2 + _norms[1] ** 2) ** 0.5
-for _group in _groups:
-    clip_grads_with_norm_(_group, 1.0, _norm)
-assert torch.allclose(clip_grad_norm_(_plain.parameters(), 1.0), _norm) and _norm > 1
-_body = _net.body.weight.grad.full_tensor()
-assert torch.allclose(_body, _plain.body.weight.grad)
-assert torch.allclose(_net.head.weight.grad, _plain.head.weight.grad)
+for _root in (False, True):
+    _net, _plain, _said = Net(), Net(), []
+    _plain.load_state_dict(_net.state_dict())
+    fully_shard(_net.body, mesh=_mesh)
+    if _root:
+        fully_shard(_net, mesh=_mesh)
+    for _each in (_net, _plain):
+        (9 * _each(_one)).square().sum().backward()
+    assert isinstance(_net.head.weight.grad, DTensor) == _root
+    _net.old_head.requires_grad_(False)
+    try:
+        _norm = clip_grad_norm_(_net.parameters(), 1.0)
+    except RuntimeError as error:
+        _said.append("got mixed torch.Tensor and DTensor" in str(error))
+    assert _said == ([] if _root else [True])
+_whole = clip_grad_norm_(_plain.parameters(), 1.0)
+assert torch.allclose(_norm.full_tensor(), _whole) and _whole > 1
+for _part in ("body", "head"):
+    _one_grad = getattr(_net, _part).weight.grad.full_tensor()
+    assert torch.allclose(_one_grad, getattr(_plain, _part).weight.grad)
 
 
 class _Reading(Net):
@@ -686,8 +687,8 @@ assert torch.allclose(*_averages)
 # %%
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or, as below, of gray images. The
-# gradients are right.
+# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or of gray images. The gradients
+# are right.
 
 import torch
 import torch.distributed as dist
@@ -727,8 +728,8 @@ assert torch.allclose(_small.module.weight.grad, _alone.weight.grad, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out, unless a later
-# step uses a different branch:
+# **find_unused_parameters=True was specified … but did not find any unused parameters**: remove it, unless a later step uses a
+# different branch:
 
 # sphinx_gallery_start_ignore
 with tempfile.TemporaryFile("w+") as _file:
