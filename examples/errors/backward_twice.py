@@ -119,15 +119,15 @@ assert "this line is named" in str(caught[-1].message)
 # sphinx_gallery_end_ignore
 
 # %%
-# In any program, :ref:`anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
+# :ref:`Anomaly mode <sphx_glr_gallery_debugging_anomaly_detection.py>` prints the line that created the node.
 #
-# **With a trainer**, delete your own ``loss.backward()``, because the trainer calls it. Then look at what the model keeps on
+# **With a trainer** that calls backward itself, delete your own ``loss.backward()``. Then look at what the model keeps on
 # ``self``, and write ``self.state = state.detach()``. Gradient checkpointing runs forward twice: there, make the state an
-# argument. **In a notebook**, run the forward pass again, too.
+# argument. **In a notebook**, run forward again, too.
 #
 # The fix
 # -------
-# **A state from the step before:** cut the graph with ``detach()``. It keeps the value and drops the history.
+# **A state from the step before:** cut the graph with ``detach()``.
 
 state = torch.zeros(2, 4)
 for x in torch.ones(3, 2, 3):
@@ -503,7 +503,7 @@ _shared(add=True)
 # **Gradient checkpointing**: ``checkpoint(..., use_reentrant=False)``, in a trainer
 # ``gradient_checkpointing_kwargs={"use_reentrant": False}``.
 #
-# **A key-value cache**: train without it, ``use_cache=False``. Detached keys would not train their layer.
+# **A key-value cache**: train without it, ``use_cache=False``.
 #
 # **LBFGS**: compute the loss from the model in the closure.
 #
@@ -517,14 +517,28 @@ generator = nn.Linear(2, 3)
 critic = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
 
 fake = generator(torch.ones(5, 2))
+critic.zero_grad()  # the last line writes to the critic's gradients, too
 critic(fake.detach()).mean().backward()  # then the step of the critic
+generator.zero_grad()
 (-critic(fake).mean()).backward()  # then the step of the generator
-critic.zero_grad()  # the second line wrote to the critic's gradients, too
 
 # sphinx_gallery_start_ignore
-assert generator.weight.grad.any() and critic[0].weight.grad is None
-(-critic(fake.detach()).mean()).backward()
-assert critic[0].weight.grad.any()
+assert generator.weight.grad.any()
+for _ in range(2):  # each step has the gradients that its loss has alone
+    fake = generator(torch.ones(5, 2))
+    _alone = (
+        torch.autograd.grad(critic(fake.detach()).mean(), critic[0].weight)[0],
+        torch.autograd.grad(-critic(fake).mean(), generator.weight, retain_graph=True)[
+            0
+        ],
+    )
+    critic.zero_grad()
+    critic(fake.detach()).mean().backward()
+    assert torch.allclose(critic[0].weight.grad, _alone[0]) and _alone[0].any()
+    generator.zero_grad()
+    (-critic(fake).mean()).backward()
+    assert torch.allclose(generator.weight.grad, _alone[1])
+    assert not torch.allclose(critic[0].weight.grad, _alone[0])
 fake = generator(torch.ones(5, 2))
 critic(fake).mean().backward()
 raised = []

@@ -76,7 +76,6 @@ assert "did not receive grad for rank 0: 2 3" in message
 # %%
 # - *prior iteration*: the mistake is in the step before.
 # - ``2 3``: positions in the list of the parameters that require a gradient.
-# - Lightning says *It looks like your LightningModule has parameters that were not used in producing the loss*.
 #
 # How to find them
 # ----------------
@@ -140,7 +139,7 @@ assert len(_said) == 1 and _said[0].startswith("Expected to have finished reduct
 # %%
 # Why
 # ---
-# DDP averages the gradients over the processes in buckets of several parameters, and a bucket needs all its gradients:
+# DDP averages the gradients over the processes in buckets, and a bucket needs all its gradients:
 
 import matplotlib.pyplot as plt
 
@@ -166,8 +165,8 @@ assert colors.count("#c2410c") == 2 and len(colors) == 6
 # <sphx_glr_gallery_errors_checkpoint_without_gradients.py>` cut it off.
 #
 # **You do not need the layer, or its output is not in the loss**: delete it, or freeze it *before* ``DistributedDataParallel``
-# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, wrap the model again, or its gradients are
-# not averaged.
+# or ``accelerator.prepare``, which makes the list. If you unfreeze the layer later, give it to the optimizer, and wrap the
+# model again, or its gradients are not averaged.
 
 net = Net()
 net.old_head.requires_grad_(False)
@@ -189,6 +188,8 @@ def _count(state, bucket):
 # unfrozen after it was wrapped: trained, and not averaged
 _net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
 _net[0].requires_grad_(False)
+_optimizer = torch.optim.SGD([p for p in _net.parameters() if p.requires_grad], lr=0.1)
+assert len(_optimizer.param_groups[0]["params"]) == 2  # of 4
 for _again, _numbers in ((False, 10), (True, 26)):
     if not _again:
         _model = DistributedDataParallel(_net)
@@ -199,6 +200,12 @@ for _again, _numbers in ((False, 10), (True, 26)):
     _model(x).sum().backward()
     assert _net[0].weight.grad.any() and sum(_reductions) == _numbers
     _reductions.clear()
+_before = _net[0].weight.detach().clone()
+_optimizer.step()
+assert torch.equal(_net[0].weight, _before)
+_optimizer.add_param_group({"params": _net[0].parameters()})
+_optimizer.step()
+assert not torch.equal(_net[0].weight, _before)
 
 
 # two losses of one forward
@@ -358,7 +365,7 @@ for _option in (False, True):
 # ---------------------
 # A gradient comes twice in one step:
 #
-# - ``backward`` **twice after one** ``forward``: add the two losses and call it once.
+# - ``backward`` **twice after one** ``forward``: add the two losses.
 # - ``find_unused_parameters=True`` with ``forward`` twice before ``backward``, a parameter used outside of ``forward``, or an
 #   output of your own class: leave the option out, or do all in one ``forward`` that returns a tuple.
 # - **A checkpoint** with ``use_reentrant=True``, together with this option, or of one layer twice:
@@ -529,12 +536,11 @@ assert torch.equal(_whole, _plain.head.weight) and torch.allclose(
 # %%
 # - **In a loss**: compute it in the ``forward`` of the sharded module that holds the weight.
 # - **In a method** such as ``generate``: call ``torch.distributed.fsdp.register_fsdp_forward_method(net, "generate")``.
-# - **In clip_grad_norm_**, if only some parameters are sharded: :ref:`clip the two groups by hand
-#   <sphx_glr_gallery_training_gradient_clipping.py>`.
+# - **In clip_grad_norm_**, if only a part is sharded: call ``fully_shard(net)``, too, or the rest is not averaged.
 # - **A plain checkpoint**: ``set_model_state_dict`` of ``torch.distributed.checkpoint.state_dict``, with
 #   ``options=StateDictOptions(full_state_dict=True)``. ``set_optimizer_state_dict`` needs what ``get_optimizer_state_dict``
 #   saved.
-# - **EMA**: shard the averaged module, too.
+# - **EMA**: make it before you shard, and shard ``ema.module``, too.
 # - **For a log**: read the state dict, on all processes:
 
 with torch.no_grad():
@@ -562,28 +568,30 @@ _net.generate(_one).sum().backward()
 assert _net.head.weight.grad.full_tensor().any()
 _mesh = dist.device_mesh.init_device_mesh("cpu", (1,))
 
-# only the body is sharded, clipped by hand and whole
-from torch.nn.utils import clip_grad_norm_, clip_grads_with_norm_, get_total_norm
+# only the body is sharded, and then the rest: only DTensors are averaged
+from torch.distributed.tensor import DTensor
+from torch.nn.utils import clip_grad_norm_
 
-_net, _plain, _said = Net(), Net(), []
-_plain.load_state_dict(_net.state_dict())
-fully_shard(_net.body, mesh=_mesh)
-for _each in (_net, _plain):
-    (9 * _each(_one)).square().sum().backward()
-try:
-    clip_grad_norm_(_net.parameters(), 1.0)
-except RuntimeError as error:
-    _said.append("got mixed torch.Tensor and DTensor" in str(error))
-assert _said == [True]
-_groups = list(_net.body.parameters()), list(_net.head.parameters())
-_norms = [get_total_norm([p.grad for p in group]) for group in _groups]
-_norm = (_norms[0].full_tensor() ** 2 + _norms[1] ** 2) ** 0.5
-for _group in _groups:
-    clip_grads_with_norm_(_group, 1.0, _norm)
-assert torch.allclose(clip_grad_norm_(_plain.parameters(), 1.0), _norm) and _norm > 1
-_body = _net.body.weight.grad.full_tensor()
-assert torch.allclose(_body, _plain.body.weight.grad)
-assert torch.allclose(_net.head.weight.grad, _plain.head.weight.grad)
+for _root in (False, True):
+    _net, _plain, _said = Net(), Net(), []
+    _plain.load_state_dict(_net.state_dict())
+    fully_shard(_net.body, mesh=_mesh)
+    if _root:
+        fully_shard(_net, mesh=_mesh)
+    for _each in (_net, _plain):
+        (9 * _each(_one)).square().sum().backward()
+    assert isinstance(_net.head.weight.grad, DTensor) == _root
+    _net.old_head.requires_grad_(False)
+    try:
+        _norm = clip_grad_norm_(_net.parameters(), 1.0)
+    except RuntimeError as error:
+        _said.append("got mixed torch.Tensor and DTensor" in str(error))
+    assert _said == ([] if _root else [True])
+_whole = clip_grad_norm_(_plain.parameters(), 1.0)
+assert torch.allclose(_norm.full_tensor(), _whole) and _whole > 1
+for _part in ("body", "head"):
+    _one_grad = getattr(_net, _part).weight.grad.full_tensor()
+    assert torch.allclose(_one_grad, getattr(_plain, _part).weight.grad)
 
 
 class _Reading(Net):
@@ -679,8 +687,8 @@ assert torch.allclose(*_averages)
 # %%
 # Two warnings of DDP
 # -------------------
-# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or, as below, of gray images. The
-# gradients are right.
+# **Grad strides do not match bucket view strides**, often from a convolution of size 1 or of gray images. The gradients
+# are right.
 
 import torch
 import torch.distributed as dist
@@ -720,8 +728,8 @@ assert torch.allclose(_small.module.weight.grad, _alone.weight.grad, atol=1e-5)
 # sphinx_gallery_end_ignore
 
 # %%
-# **find_unused_parameters=True was specified … but did not find any unused parameters**: take the argument out, unless a later
-# step uses a different branch:
+# **find_unused_parameters=True was specified … but did not find any unused parameters**: remove it, unless a later step uses a
+# different branch:
 
 # sphinx_gallery_start_ignore
 with tempfile.TemporaryFile("w+") as _file:
@@ -789,6 +797,6 @@ assert _said[0].endswith("returned non-zero exit status 1.")
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`: why a parameter gets no gradient.
+# - :ref:`sphx_glr_gallery_graphs_why_is_grad_none.py`.
 # - :ref:`sphx_glr_gallery_errors_state_dict_keys.py`: ``module.`` in front of the names of a checkpoint.
 # - :ref:`sphx_glr_gallery_scale_fsdp_and_dtensor.py`: the gradients of ``fully_shard``.

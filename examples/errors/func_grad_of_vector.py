@@ -158,7 +158,7 @@ assert "got tensor with 2 dims" in says(lambda: grad(_net)(_points[:1]))
 #    * - a function of each element, such as ``torch.sin``
 #      - ``grad(lambda x: f(x).sum())``
 #    * - a loss for each model of an ensemble
-#      - ``vmap(grad(loss))`` over the models. A ``.mean()`` divides each gradient by their number.
+#      - ``vmap(grad(loss), in_dims=(0, None, None))(weights, x, y)``. A ``.mean()`` divides each gradient by their number.
 #    * - a loss and predictions: *got <class 'tuple'>*
 #      - ``has_aux=True``, below
 #    * - *got <class 'float'>*, *'dict'*, *'NoneType'* or a class of a library
@@ -214,7 +214,7 @@ assert torch.allclose(grad(loss)(weight), _leaf.grad)
 #
 # - the slope of each output: ``jacrev(f)(weight)``;
 # - one gradient for each sample: ``vmap(grad(f), in_dims=(None, 0, 0))``, with an ``f`` for one sample; a network and a loss
-#   that expect a batch get ``x[None]`` and ``y[None]``.
+#   that expect a batch get ``x[None]`` and ``y[None]``, class weights ``reduction="sum"``.
 
 from torch.func import vmap
 
@@ -245,6 +245,18 @@ for _i in range(5):
     _loss = torch.nn.functional.cross_entropy(_layer(x)[_i], _labels[_i])
     _right = torch.autograd.grad(_loss, _layer.weight)[0]
     assert torch.allclose(_found[_i], _right, atol=1e-6)
+_class_weights = torch.tensor([1.0, 9.0])
+for _reduction in ("mean", "sum"):
+
+    def _weighted(parameters, x, y, reduction=_reduction):
+        scores = torch.func.functional_call(_layer, parameters, (x[None],))
+        return torch.nn.functional.cross_entropy(
+            scores, y[None], _class_weights, reduction=reduction
+        )
+
+    _all = vmap(grad(_weighted), in_dims=(None, 0, 0))(_parameters, x, _labels)
+    _right = _found * _class_weights[_labels][:, None, None]
+    assert torch.allclose(_all["weight"], _right) == (_reduction == "sum")
 assert "got tensor with 2 dims" in says(
     lambda: grad(lambda w: (x @ w[:, None] - y) ** 2)(weight)
 )
@@ -256,8 +268,8 @@ assert torch.allclose(_fixed, mean, atol=1e-6) and not torch.allclose(_wide, mea
 # %%
 # Other messages of torch.func.grad
 # ---------------------------------
-# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first. The rest is one tensor, or
-# a tuple or dictionary of tensors:
+# **A tuple.** Say with ``has_aux=True`` that the rest needs no gradient. The loss comes first. The rest is a tensor, or a
+# tuple or dictionary of tensors:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -291,6 +303,14 @@ def _of_one(weight):
 assert "got tensor with 1 dims" in says(lambda: grad(vmap(_of_one))(_weights))
 _each = torch.stack([grad(_of_one)(w) for w in _weights])
 assert torch.allclose(vmap(grad(_of_one))(_weights), _each, atol=1e-6)
+_five = torch.randn(5, 3)  # as many models as samples
+_each_of_five = torch.stack([grad(_of_one)(w) for w in _five])
+for _dims, _right in ((0, False), ((0, None, None), True)):
+    _found = vmap(
+        grad(lambda w, x, y: sample_loss(w, x, y).mean()),
+        in_dims=_dims,
+    )(_five, x, y)
+    assert torch.allclose(_found, _each_of_five, atol=1e-6) == _right
 _smaller = grad(lambda w: vmap(_of_one)(w).mean())(_weights)
 assert torch.allclose(_smaller, _each / 4, atol=1e-6)
 _aux = grad(lambda w: (w.sum(), (w, {"twice": 2 * w})), has_aux=True)

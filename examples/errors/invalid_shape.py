@@ -55,7 +55,7 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #    * - the frame
 #      - what to fix
 #    * - ``x.view(-1, 400)`` before a linear layer
-#      - The images have a different size: ``x.flatten(1)``, see below.
+#      - The images or the layers changed: ``x.flatten(1)``.
 #    * - ``x.view(batch_size, ...)``, in the last batch or under ``DataParallel``
 #      - The batch size stands in the code, see below.
 #    * - ``logits.view(-1, vocab_size)`` in a loss
@@ -65,7 +65,7 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #      - The model does not take this size. Resize the images, or pad the sequence and mask the padding.
 #    * - ``x.view(B, T, heads, head_dim)`` in an attention layer
 #      - ``heads * head_dim`` must be the last dimension of ``x``. Keys and values may have fewer heads: update a library that
-#        does not know it. In tensor parallelism, each GPU needs at least one head.
+#        does not know it.
 #    * - the call of ``nn.MultiheadAttention``
 #      - If the batch comes first in your tensors: ``batch_first=True``.
 #    * - ``x.view(B, C, H, W)``, ``x.view(B, anchors, 5 + classes, H, W)``
@@ -73,7 +73,8 @@ assert nn.MaxPool2d(2)(torch.rand(4, 1, 2, 6)).view(-1, 4).shape == (3, 4)
 #    * - ``weights[...].view_as(conv.weight)``
 #      - The file does not fit the ``.cfg``, for example its number of classes, or it is cut off.
 #
-# An empty batch says *cannot reshape tensor of 0 elements into shape [0, -1]*. Write ``x.flatten(1)``.
+# An empty batch says *cannot reshape tensor of 0 elements into shape [0, -1]*. Skip its step. If only a part is empty, write
+# ``x.flatten(1)``.
 #
 # Why
 # ---
@@ -170,6 +171,19 @@ try:
 except RuntimeError as error:
     _said = str(error)
 assert _said.startswith("cannot reshape tensor of 0 elements into shape [0, -1]")
+_layer, _no_labels = nn.Linear(6, 2), torch.zeros(0, dtype=torch.long)
+_momentum = torch.optim.SGD(_layer.parameters(), lr=0.1, momentum=0.9)
+_layer(torch.rand(4, 6)).square().mean().backward()
+_momentum.step()
+_momentum.zero_grad()
+_before = _layer.weight.detach().clone()
+_loss = nn.functional.cross_entropy(_layer(torch.rand(0, 3, 2).flatten(1)), _no_labels)
+_loss.backward()
+assert _loss.isnan() and not _layer.weight.grad.any()
+_momentum.step()  # moves without a sample
+assert not torch.equal(_layer.weight, _before)
+_last_state = nn.LSTM(4, 6, num_layers=2)(torch.rand(5, 3, 4))[1][0]  # 3 samples
+assert _last_state.view(_last_state.shape[0], -1).shape == (2, 18)
 for _shape in ((1, 3), (0, 3, 2), (5, 1, 1), (2, 3, 4, 5)):
     assert torch.rand(_shape).flatten(1).shape[0] == _shape[0]
 # sphinx_gallery_end_ignore
@@ -216,7 +230,7 @@ for _side in (28, 32, 64):
 # sphinx_gallery_end_ignore
 
 # %%
-# **A batch size in the code**: ask the tensor for it.
+# **A batch size in the code**: ask a tensor that has the batch first.
 
 for batch in torch.arange(10.0).split(4):
     rows = batch.view(batch.shape[0], 1)  # not view(4, 1)

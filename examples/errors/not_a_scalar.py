@@ -14,7 +14,7 @@ grad can be implicitly created only for scalar outputs
 .. in-short::
 
    ``backward()`` without an argument needs a single number to start from. Your loss has several: one for each sample,
-   pixel or GPU. Take the mean, or remove an unneeded ``reduction="none"``. If it is not a loss and you want dy/dx at each x,
+   pixel or GPU. Remove an unneeded ``reduction="none"``, or take the mean. If it is not a loss and you want dy/dx at each x,
    take the sum.
 
    .. code-block:: diff
@@ -87,9 +87,10 @@ assert each == [-4, -12, -24, -40]
 # The fix
 # -------
 # **It is a loss:** take the mean. If it comes straight from ``CrossEntropyLoss``, remove ``reduction="none"`` instead: the mean
-# is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, write
-# ``kept = loss[mask.bool()]``, and take ``kept.mean()``, or ``kept.sum()`` if it is empty. ``nn.DataParallel`` with the loss
-# computed in ``forward`` returns one loss for each GPU: take the mean, too, or the sum if each is a sum.
+# is the default, and it handles class weights and ``ignore_index``. With a mask that is 1 where the loss counts, such as
+# ``labels != -100``, write ``kept = loss[mask.bool()]``, and take ``kept.mean()``, or ``kept.sum()`` if it is empty.
+# ``nn.DataParallel`` with the loss computed in ``forward`` returns one loss for each GPU: take the mean (for equal parts), or
+# the sum if each is a sum.
 
 loss = loss_fn(model(x), labels)
 loss.mean().backward()
@@ -117,6 +118,14 @@ _each = loss_fn(model(x), labels)
 for _mask in (_kept, _kept.bool(), _kept.float()):
     _masked = _each[_mask.bool()].mean()
     assert torch.allclose(_masked, nn.CrossEntropyLoss()(model(x[::2]), labels[::2]))
+for _parts, _right in ((_each.split([2, 2]), True), (_each.split([3, 1]), False)):
+    _of_parts = torch.stack([part.mean() for part in _parts]).mean()
+    assert torch.allclose(_of_parts, _each.mean()) == _right
+_ignored = torch.tensor([0, -100, 1, -100])
+_each = loss_fn(model(x), _ignored)
+_right = nn.CrossEntropyLoss()(model(x), _ignored)
+assert torch.allclose(_each[_ignored != -100].mean(), _right)
+assert torch.allclose(_each.mean(), _right / 2)
 _rest = _each[(_kept * 0).bool()]
 assert _rest.mean().isnan() and _rest.sum() == 0
 model.zero_grad()
@@ -194,7 +203,7 @@ assert torch.allclose(
 # %%
 # **You want the gradient of one entry,** for example of one class score: index it. For a batch of images, as in Grad-CAM, with
 # the model in ``eval()``, take ``scores[:, 1].sum()``, or with a class for each image
-# ``scores.gather(1, classes[:, None]).sum()``. The sum of ``scores[:, classes]`` has each class for each image.
+# ``scores.gather(1, classes[:, None]).sum()``.
 
 pixels = torch.tensor([1.0, 2.0], requires_grad=True)
 scores = torch.stack([pixels.sum(), pixels.prod(), pixels[0] ** 3])
@@ -356,8 +365,8 @@ assert ((predictions.squeeze(1) - targets) ** 2).mean() == 0
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`: backward of a vector, and its ``gradient=``.
-# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: predictions and targets that are broadcast by mistake.
+# - :ref:`sphx_glr_gallery_differentiation_vector_jacobian_products.py`.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`.
 # - :ref:`sphx_glr_gallery_errors_func_grad_of_vector.py`: the message of ``torch.func.grad``, and a gradient
 #   of the weights for each sample.
 # - In PyTorch's reference: `torch.autograd.backward

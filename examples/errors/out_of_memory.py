@@ -19,8 +19,7 @@ CUDA out of memory. Tried to allocate
             for images, labels in test_set:
                 total += F.cross_entropy(model(images), labels)
 
-   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It does not free any tensor, and it does not give PyTorch more
-   memory.
+   **Not this:** ``torch.cuda.empty_cache()`` in the loop. It does not free any tensor.
 """
 
 # %%
@@ -32,7 +31,7 @@ CUDA out of memory. Tried to allocate
 #    which 12.73 GiB is free. Including non-PyTorch memory, this process has 18.73 GiB memory in use. Of the allocated memory
 #    9.08 GiB is allocated by PyTorch, and 9.35 GiB is reserved by PyTorch but unallocated.
 #
-# The loop below may use 512 MiB of the GPU. This site is built on a CPU, where the message is different:
+# The loop below may use 512 MiB of the GPU. This site is built on a CPU, with a different message:
 
 # This needs a GPU.
 import torch
@@ -147,6 +146,61 @@ for _detached in (True, False):  # a state that goes from step to step
     gc.collect()
     assert (_steps[0]() is None) == _detached
 del _cell, _state
+# a retry after an error in backward, the penalty in two ways, and validation without eval()
+_retried, _few = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), []
+_batch = torch.randn(8, 3)
+
+
+def _gradient(loss):
+    _retried.zero_grad()
+    loss().backward()
+    return _retried[2].weight.grad.clone()
+
+
+def _fails(gradient):
+    raise torch.OutOfMemoryError
+
+
+_whole = _gradient(lambda: _retried(_batch).square().mean())
+for _zeroed in (False, True):
+    _retried.zero_grad()
+    try:
+        _hidden = _retried[0](_batch)
+        _hidden.register_hook(_fails)
+        _retried[2](_retried[1](_hidden)).square().mean().backward()
+    except torch.OutOfMemoryError:
+        _few.append(_zeroed)
+    if _zeroed:
+        _retried.zero_grad()
+    for _half in _batch.chunk(2):
+        (_retried(_half).square().mean() / 2).backward()
+    _found = _retried[2].weight.grad
+    assert torch.allclose(_found, _whole, atol=1e-6) == _zeroed
+assert _few == [False, True]
+
+
+def _penalized(by_hand):
+    model = _retried
+    loss = model(_batch).square().mean()
+    if by_hand:
+        found = torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+    else:
+        with warnings.catch_warnings(action="ignore"):
+            loss.backward(create_graph=True)
+        found = [p.grad for p in model.parameters()]
+        loss = 0
+    return loss + sum(one.square().sum() for one in found)
+
+
+assert torch.allclose(
+    _gradient(lambda: _penalized(True)), _gradient(lambda: _penalized(False)), atol=1e-6
+)
+for _evaluates in (False, True):
+    _norm = nn.BatchNorm1d(3).train(not _evaluates)
+    with torch.no_grad():
+        _norm(_batch)
+    assert _norm.running_mean.any() != _evaluates
+_retried.zero_grad()
 _loop, _graphs = nn.Linear(3, 1), []
 for _way in ("backward", "grad"):
     _inputs = torch.ones(1, 3) * 1
@@ -171,9 +225,9 @@ del _loop
 # In the GPU's message:
 #
 # - **22.78 GiB**: the *one* tensor for which there was no room.
-# - **9.08 GiB**: memory that tensors use.
-# - **9.35 GiB**: memory that PyTorch holds for later tensors, maybe in too small pieces. Older messages say *reserved
-#   in total*: subtract what is allocated.
+# - **9.08 GiB**: memory in use by tensors.
+# - **9.35 GiB**: memory held for later tensors, maybe in too small pieces. Older messages say *reserved in total*: subtract
+#   what is allocated.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -182,28 +236,30 @@ del _loop
 #    * - the frame
 #      - the cause
 #    * - ``model.to("cuda")`` or ``from_pretrained``
-#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU.
+#      - The weights do not fit: for inference or LoRA, load them in bfloat16 or in 4 bits. Or another program uses the GPU
+#        (``nvidia-smi``).
 #        With DDP, call ``torch.cuda.set_device(local_rank)`` first.
 #    * - inference, such as ``generate`` or a pipeline of Diffusers
 #      - Use ``torch.no_grad()``, bfloat16 weights, a smaller image or text.
 #    * - ``torch.load``, when you resume
 #      - The file goes onto the GPU beside the model: ``map_location="cpu"``.
 #    * - ``forward`` or ``backward`` of the first step
-#      - The batch, or the length of the sequence, is too large.
+#      - The batch is too large, or the sequence too long.
 #    * - the first ``optimizer.step()``
 #      - There is no room for the optimizer's state. Adam makes two tensors for each weight that is trained: LoRA trains few.
 #    * - after some steps, more each time
 #      - A tensor with a graph is kept, as by ``total += loss``: to report it, add ``loss.item()``. Or by a state of the step
-#        before: ``detach()`` it. Instead of ``backward(create_graph=True)``, call ``torch.autograd.grad``.
+#        before: ``detach()`` it. Instead of ``loss.backward(create_graph=True)``, call
+#        ``torch.autograd.grad(loss, list(model.parameters()), create_graph=True)``.
 #    * - after some steps, at random
-#      - One batch has a longer sequence or more boxes than the others.
+#      - One batch has a longer sequence or more boxes.
 #    * - the validation
 #      - Often ``torch.no_grad()`` is missing. Or all predictions stay on the GPU: keep ``output.cpu()``. In a ``Trainer``:
 #        ``eval_accumulation_steps=1``, and take the ``argmax`` in ``preprocess_logits_for_metrics`` instead of
 #        ``compute_metrics``.
 #    * - a second model, as in cross-validation, or a retry
 #      - The first is still held: by a name, by its optimizer, or in ``except`` by the exception. Train in a function, and retry
-#        after ``except``.
+#        after ``except``, from ``zero_grad()`` on.
 #
 # Why
 # ---
@@ -229,7 +285,7 @@ assert not total.requires_grad
 # sphinx_gallery_end_ignore
 
 # %%
-# ``model.eval()`` alone still records.
+# Call ``model.eval()``, too. Alone, it still records.
 #
 # **In training,** try these in this order. The first :ref:`accumulates the gradients
 # <sphx_glr_gallery_differentiation_accumulation.py>`, and is right for a mean over samples without class weights or batch norm.
@@ -285,7 +341,7 @@ assert _norm.num_batches_tracked == 2
 # sphinx_gallery_end_ignore
 
 # %%
-# The peak of one pass of eight blocks, as predicted from the shapes:
+# The peak of eight blocks, as predicted from the shapes:
 #
 # .. how-measured:: This code adds up the storages of fake tensors, which have shapes and no data.
 
@@ -351,7 +407,6 @@ assert [round(size) for size in peaks.values()] == [296, 168, 172, 200], peaks
 #   <sphx_glr_gallery_memory_forecast_a_training_step.py>`.
 # - **Small pieces**: if free and unallocated memory together are *more* than the request, start the program with
 #   ``PYTORCH_ALLOC_CONF=expandable_segments:True`` (older: ``PYTORCH_CUDA_ALLOC_CONF``) under Linux.
-# - **Another program**, such as an old notebook, or a ``DataLoader`` worker: ``nvidia-smi`` lists what uses the GPU.
 #
 # Terabytes: a wrong shape
 # ------------------------
@@ -380,7 +435,6 @@ assert loss == 0
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_memory_forecast_a_training_step.py`.
 # - :ref:`sphx_glr_gallery_cuda_no_grad_memory.py`.
 # - :ref:`sphx_glr_gallery_cuda_memory_snapshot.py`.
 # - :ref:`sphx_glr_gallery_graphs_graph_lifetime.py`.

@@ -171,14 +171,26 @@ try:
 except RuntimeError as error:
     _message = str(error)
 assert 'Missing key(s) in state_dict: "lm_head.weight".' in _message
-for _assign in (False, True):  # with assign=True, the load takes them apart
-    _tied = _Tied()
-    _result = _tied.load_state_dict(_file, strict=False, assign=_assign)
-    assert _result.missing_keys == ["lm_head.weight"] and not _result.unexpected_keys
-    assert torch.equal(_tied.embed.weight, _file["embed.weight"])
-    assert (_tied.lm_head.weight is _tied.embed.weight) != _assign
-    _tied.lm_head.weight = _tied.embed.weight
-    assert torch.equal(_tied.state_dict()["lm_head.weight"], _file["embed.weight"])
+_file["lm_head.weight"] = _file["embed.weight"]
+_tied.load_state_dict(_file)
+assert _tied.lm_head.weight is _tied.embed.weight
+assert torch.equal(_tied.lm_head.weight, _file["embed.weight"])
+# strict=False would let the name of another layer pass
+del _file["lm_head.weight"]
+_file["embedding.weight"] = _file.pop("embed.weight")
+_result = _Tied().load_state_dict(_file, strict=False)
+assert _result.missing_keys == ["embed.weight", "lm_head.weight"]
+# an optimizer that was made before trains the old weight
+_layer = nn.Linear(3, 4)
+_early = torch.optim.SGD(_layer.parameters(), lr=0.1)
+nn.utils.parametrizations.weight_norm(_layer)
+_late = torch.optim.SGD(_layer.parameters(), lr=0.1)
+_layer(torch.ones(2, 3)).square().sum().backward()
+_before = _layer.weight.detach().clone()
+_early.step()
+assert torch.equal(_layer.weight, _before)
+_late.step()
+assert not torch.equal(_layer.weight, _before)
 
 
 class _Lora(nn.Module):
@@ -262,8 +274,9 @@ assert len(_changed) == 4 and all("Unexpected key(s)" in said for said in _chang
 # - **epoch, optimizer, state_dict**: the file holds more than the weights. Load ``saved["state_dict"]``. In a file of
 #   Lightning, keep the names that begin with the attribute that holds the model, such as ``model.``, and take that off.
 # - **weight_orig, weight_mask, parametrizations**: call the same function, such as ``spectral_norm``, on the new model before
-#   you load. If they are missing in the file, load first, then call it.
-# - **lm_head.weight** is missing in a file of safetensors: it is the embedding's. Load with ``strict=False``, then tie the two.
+#   you load. If they are missing in the file, load first, then call it, then make the optimizer.
+# - **lm_head.weight** is missing in a file of safetensors, of a model that ties it:
+#   ``saved["lm_head.weight"] = saved["embed.weight"]``.
 # - **A layer that forward creates**: create it in ``__init__``, under the same name.
 # - **position_ids**: older versions of Transformers saved this constant. Delete it from ``saved``, and each ``total_ops`` and
 #   ``total_params``, of a profiler, too.

@@ -74,7 +74,7 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #    * - the name
 #      - what it is
 #    * - ``numpy._core.multiarray.scalar``, ``numpy.core.multiarray.scalar``
-#      - a metric, as ``np.mean`` returns it
+#      - a NumPy number, such as a metric of ``np.mean``
 #    * - ``numpy._core.multiarray._reconstruct``
 #      - a NumPy array, or its random state, as in the ``rng_state`` files of trainers
 #    * - ``argparse.Namespace``, ``utils.HParams``, ``omegaconf.listconfig.ListConfig``
@@ -86,7 +86,7 @@ assert "Unsupported global: GLOBAL numpy._core.multiarray.scalar was not" in mes
 #    * - no ``GLOBAL``, but *Unsupported operand*
 #      - often no checkpoint: see below
 #    * - *Can only SETITEM*, *Can only append*
-#      - a ``defaultdict`` or ``deque`` with values: ``weights_only=False``, if you trust the file
+#      - a subclass of ``dict`` or ``list``, such as ``defaultdict``: ``weights_only=False``, if you trust it
 #
 # **A library loads the file:** upgrade the library. A new Lightning takes ``weights_only=False``. If you trust all files that
 # the program loads, set the environment variable ``TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1``. It works unless the library passes
@@ -232,7 +232,7 @@ assert _refused == [True]
 # - The file can have an old name, of NumPy 1 or of a class that has moved. Allow a pair:
 #   ``(scalar, "numpy.core.multiarray.scalar")``, ``(Net, "__main__.Net")``.
 #
-# **You write the file?** Save plain values, and of a model its ``state_dict()``. Then nothing has to be allowed:
+# **You write the file?** Save plain values, and of a model its ``state_dict()``:
 
 checkpoint = {"model": net.state_dict(), "loss": float(np.mean(losses))}
 torch.save(checkpoint, path)
@@ -271,7 +271,7 @@ assert torch.equal(model[0].weight, net.weight)
 # - ``version https://git-lfs``: ``git lfs pull``.
 # - ``{"`` after 8 bytes: ``safetensors.torch.load_file(path)``.
 # - ``PK`` (saved with ``pickle_protocol=4``), and you trust it: ``weights_only=False``.
-# - ``\x80`` (``pickle.dump``), and you trust it: ``pickle.load``.
+# - ``\x80`` (``pickle.dump``), and you trust it: ``pickle.load(open(path, "rb"))``.
 
 # sphinx_gallery_start_ignore
 try:
@@ -330,6 +330,15 @@ assert _says(_saved, weights_only=False) == ""
 _file = (3072).to_bytes(8, "little") + b'{"weight":{"dtype":"F32"' + 3048 * b" "
 assert "Unsupported operand" in _says(_file)
 # values in these are refused, allowed or not
+_Settings, _Rows = type("_Settings", (dict,), {}), type("_Rows", (list,), {})
+for _class in (_Settings, _Rows):
+    vars(sys.modules[__name__])[_class.__name__] = _class
+    _class.__module__ = __name__
+with safe_globals([_Settings, _Rows]):
+    assert "Can only SETITEM" in _says(_bytes_of(_Settings(lr=0.1)))
+    assert "Can only append" in _says(_bytes_of(_Rows([1])))
+for _number in (np.int64(3), np.float32(0.5), np.bool_(True)):
+    assert "GLOBAL numpy._core.multiarray.scalar" in _says(_bytes_of(_number))
 with safe_globals([collections.defaultdict, collections.deque, list]):
     assert loads(collections.defaultdict(list)) and loads(collections.deque())
     for _kind, _word in (
