@@ -193,7 +193,7 @@ def _penalty(norm):
 _named, _finite, _gradient = _anomaly(torch.linalg.vector_norm, 0.0, 0.0, 0.0)
 assert _named is None and _gradient.tolist() == [0, 0, 0]
 _named, _finite, _gradient = _anomaly(
-    lambda q: torch.linalg.vector_norm(q.view(2, 2), dim=1).sum(), 0.0, 0.0, 3.0, 4.0
+    lambda q: torch.linalg.vector_norm(q.view(2, 2), dim=-1).sum(), 0.0, 0.0, 3.0, 4.0
 )
 assert _named is None and torch.allclose(_gradient, torch.tensor([0, 0, 0.6, 0.8]))
 assert _penalty(torch.linalg.vector_norm).isnan().all()
@@ -217,7 +217,7 @@ for _function, _name in (
 # If rounding makes the argument *negative*, as in ``(x**2).mean() - x.mean()**2``, use ``squared.clamp(min=1e-12).sqrt()``. In
 # ``float16``, also under ``autocast``, ``1e-12`` is 0: compute from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm(x, dim=1)`` has a gradient of 0 where a row is 0. If you differentiate it twice, use
+# **A norm**: ``torch.linalg.vector_norm(x, dim=-1)`` has a gradient of 0 where a row is 0. If you differentiate it twice, use
 # the root above.
 #
 # **A logarithm, division, exp**, in ``float32``: limit the argument, as in ``(p + 1e-6).log()``, ``a / (b + 1e-6)`` for ``b >=
