@@ -82,7 +82,7 @@ def _anomaly(function, *values):
 
 # %%
 # ``SqrtBackward0``, the backward of the root, is the node in whose result the NaN was first seen. Without :ref:`anomaly mode
-# <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the gradients of the layer:
+# <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the gradients:
 
 z = layer(x)
 squared = (z[:, None] - z).square().sum(dim=2)
@@ -330,6 +330,10 @@ for _power in (
     assert (_gradient[0] == -2) != _learns
 for _values in ((0.0, 0.5), (0.0, 2.0), (0.0, 0.0)):  # not at 0
     assert _anomaly(lambda q: q[0] ** q[1], *_values)[2][1] == 0
+_named, _finite, _gradient = _anomaly(
+    lambda q: 0 * q[0].abs() ** torch.tensor(0.5), 0.0, 2.0
+)
+assert _finite and _gradient[0].isnan()  # its 0th output, as of any root
 
 # the list
 for _naive, _stable in (
@@ -420,8 +424,8 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # - ``x.softmax(1).log()``, ``x.sigmoid().log()``: ``x.log_softmax(1)``, ``F.logsigmoid(x)``.
 # - ``acos``, ``asin``: ``x.float().clamp(-1 + 1e-6, 1 - 1e-6)``.
 # - ``softmax`` or attention over a row that is masked everywhere: leave one position open, and ignore its result.
-# - ``PowBackward1``: ``x`` is below 0, and ``e`` requires grad. If it need not learn: ``x ** e.detach()``. If only rounding
-#   made ``x`` negative: ``x.clamp(min=1e-6) ** e``.
+# - ``PowBackward1``, *1th output*: ``x`` is below 0, and ``e`` requires grad. If it need not learn: ``x ** e.detach()``. If only
+#   rounding made ``x`` negative: ``x.clamp(min=1e-6) ** e``.
 # - ``svd``, ``eigh`` with equal values, if you need only these: ``svdvals``, ``eigvalsh``.
 # - ``CTCLoss`` that is infinite: ``zero_infinity=True``.
 #
