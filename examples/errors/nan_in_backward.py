@@ -424,8 +424,8 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # - ``x.softmax(1).log()``, ``x.sigmoid().log()``: ``x.log_softmax(1)``, ``F.logsigmoid(x)``.
 # - ``acos``, ``asin``: ``x.float().clamp(-1 + 1e-6, 1 - 1e-6)``.
 # - ``softmax`` or attention over a row that is masked everywhere: leave one position open, and ignore its result.
-# - ``PowBackward1``, *1th output*: ``x`` is below 0, and ``e`` requires grad. If it need not learn: ``x ** e.detach()``. If only
-#   rounding made ``x`` negative: ``x.clamp(min=1e-6) ** e``.
+# - ``PowBackward1``, *1th output*: ``x`` is below 0, and ``e`` requires grad. If it need not learn: ``x ** e.detach()``. If
+#   only rounding made ``x`` negative: ``x.clamp(min=1e-6) ** e``.
 # - ``svd``, ``eigh`` with equal values, if you need only these: ``svdvals``, ``eigvalsh``.
 # - ``CTCLoss`` that is infinite: ``zero_infinity=True``.
 #
