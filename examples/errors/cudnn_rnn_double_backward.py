@@ -116,7 +116,7 @@ assert _on_cpu.weight_ih_l0.grad.norm() > 0
 # sphinx_gallery_end_ignore
 
 # %%
-# (The site is built without a GPU, so hidden code calls cuDNN's operation on the device ``meta``.) If your message names
+# (On this site hidden code calls cuDNN's operation on the device ``meta``.) If your message names
 # ``_thnn_fused_lstm_cell_backward``, update PyTorch.
 #
 # The last frame of the traceback that is not PyTorch's tells which forward pass to change:
@@ -390,8 +390,6 @@ assert plain > 1.5 * fast
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_derivative_not_implemented.py`: the same for attention and other operations.
-# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`: derivatives of derivatives.
-# - :ref:`sphx_glr_gallery_modes_train_and_eval.py`: what ``eval()`` switches, and what it does not.
-# - In PyTorch's reference: `nn.LSTM <https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html>`__ and
-#   `torch.backends.cudnn <https://docs.pytorch.org/docs/stable/backends.html#torch-backends-cudnn>`__. In its issues: `second
-#   derivatives of cuDNN's layers <https://github.com/pytorch/pytorch/issues/5261>`__.
+# - :ref:`sphx_glr_gallery_differentiation_higher_order.py`.
+# - :ref:`sphx_glr_gallery_modes_train_and_eval.py`: what ``eval()`` switches.
+# - In PyTorch's issues: `second derivatives of cuDNN's layers <https://github.com/pytorch/pytorch/issues/5261>`__.

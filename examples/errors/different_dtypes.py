@@ -11,7 +11,6 @@ mat1 and mat2 must have the same dtype, but got Double and Float
    ! single: expected dtype float for `end` but got dtype double
    ! single: optimizer.step() fails after model.double(), model.half() or model.bfloat16()
    ! single: expected dtype float for end but got dtype c10::BFloat16
-   ! single: lerp of an EMA in float32 and a model in bfloat16
    ! single: Half and Float in one model, with LoRA or in a pipeline of diffusers
 
 .. in-short::
@@ -61,18 +60,19 @@ assert message == "mat1 and mat2 must have the same dtype, but got Double and Fl
 #    * - the frame
 #      - what to fix
 #    * - ``forward``, and *Double and Float*
-#      - The data, or a NumPy array in ``forward``: ``.float()``, as below. In Gym, give the spaces ``dtype=np.float32``.
+#      - The data, or a NumPy array in the model: ``.float()``, as below. In Gym, give the spaces ``dtype=np.float32``.
 #    * - a loss, or ``loss.backward()``
 #      - The class weights, or :ref:`the targets <sphx_glr_gallery_errors_wrong_target_dtype.py>`.
 #    * - ``forward``, and *Half* or *BFloat16* beside *Float*
 #      - ``print({p.dtype for p in model.parameters()}, x.dtype)``. Two types in ``{}``: a part of the model differs. One: the
-#        input or a tensor made in ``forward``. See the list below.
+#        input, or a tensor made in ``forward``.
 #    * - ``generate`` or an evaluation, after a training that ran
 #      - Usually the training ran under ``autocast``. Use it there, too.
 #    * - a block with ``autocast(enabled=False)``
 #      - Begin it with ``x = x.float()``.
 #    * - ``backward`` of your own Function, under ``autocast``
-#      - Decorate with ``torch.amp.custom_fwd(device_type="cuda")`` and ``custom_bwd(device_type="cuda")``.
+#      - Decorate ``forward(ctx, ...)`` with ``torch.amp.custom_fwd(device_type="cuda")``, ``backward`` with
+#        ``custom_bwd(device_type="cuda")``.
 #    * - ``x[index] = y``: *Index put requires*
 #      - ``y.to(x.dtype)``. If ``x`` has integers, that cuts off decimals.
 #    * - *ComplexFloat and Float*
@@ -153,7 +153,7 @@ assert torch.tensor([1, 2]).dtype == torch.int64  # not every Python number is a
 # %%
 # The fix
 # -------
-# Convert where the data becomes a tensor, in ``__getitem__`` of the dataset for example.
+# Convert in ``__getitem__`` of the dataset:
 
 x = torch.from_numpy(data).float()
 loss = model(x).square().mean()
@@ -174,10 +174,10 @@ assert _half.half()(x.half()).dtype == torch.float16
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Half precision, to run a model**: convert all of it and its input, ``model.half()`` and ``x.half()``. Tensors that
-#   ``forward`` makes follow with ``mask.to(x.dtype)``.
-# - **Half precision, to train it**: keep what learns in ``float32``, such as an adapter or a new head, and compute under
-#   :ref:`autocast <sphx_glr_gallery_memory_precision.py>`, in a ``Trainer`` with ``bf16=True``.
+# - **Half precision, to run a model**: convert all of it, ``model.half()``, and its floating point input, ``x.half()``. Noise
+#   that ``forward`` makes follows with ``noise.to(x.dtype)``. Leave masks of bools as they are.
+# - **Half precision, to train it**: keep what learns in ``float32``, an adapter or a new head, and compute under
+#   :ref:`autocast <sphx_glr_gallery_memory_precision.py>` in ``bfloat16``, in a ``Trainer`` with ``bf16=True``.
 # - **No half precision**, but ``from_pretrained`` loaded it: ``model.float()``.
 # - **Integers**: ``x.float()``, for images of bytes ``x.float() / 255``, for ids of words ``nn.Embedding``.
 #
@@ -281,6 +281,34 @@ _x = torch.rand(2, 3)
 with torch.autocast("cpu", dtype=torch.bfloat16):
     (_base(_x) + _adapter(_x)).float().square().sum().backward()
 assert _adapter.weight.grad.dtype == torch.float32
+for _dtype, _kept in ((torch.float16, False), (torch.bfloat16, True)):
+    _layer = nn.Linear(3, 3)
+    with torch.autocast("cpu", dtype=_dtype):  # without a scaler
+        _loss = (_layer(torch.ones(2, 3)).float() * 1e-9).sum()
+    _loss.backward()
+    assert _layer.weight.grad.all() == _kept
+# a mask of bools means another thing as numbers
+_q, _mask = torch.rand(1, 3, 4), torch.ones(3, 3, dtype=torch.bool).tril()
+_attend = nn.functional.scaled_dot_product_attention
+assert torch.allclose(_attend(_q, _q, _q, attn_mask=_mask)[0, 0], _q[0, 0])
+assert not torch.allclose(_attend(_q, _q, _q, attn_mask=_mask.float())[0, 0], _q[0, 0])
+
+
+class _Scaled(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale, self.layer = nn.Parameter(scale), nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.layer(x * self.scale)
+
+
+try:
+    _Scaled(torch.from_numpy(np.ones(3)))(_x)
+except RuntimeError as error:
+    said.append(str(error))
+assert said[-1] == message
+assert _Scaled(torch.from_numpy(np.ones(3)).float())(_x).dtype == torch.float32
 # your own Function
 
 
@@ -369,5 +397,3 @@ assert _before == ["mat1 and mat2 must have the same dtype, but got Half and Flo
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_wrong_target_dtype.py`, types of the targets of a loss.
-# - In PyTorch's reference: `type promotion
-#   <https://docs.pytorch.org/docs/stable/tensor_attributes.html#type-promotion-doc>`__.

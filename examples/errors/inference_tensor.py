@@ -4,7 +4,6 @@ Inference tensors cannot be saved for backward
 
 .. index::
    ! single: training fails after a validation pass under inference_mode
-   ! single: a tensor made under inference_mode raises during training
    ! single: Inplace update to inference tensor outside InferenceMode is not allowed
    ! single: Inference tensors do not track version counter, with torch.compile or after val() of YOLO
    ! single: Setting requires_grad=True on inference tensor outside InferenceMode
@@ -58,8 +57,8 @@ assert message.startswith("Inference tensors cannot be saved for backward.")
 # Why
 # ---
 # Backward checks whether a saved tensor was written to in the meantime. It reads :ref:`the tensor's version counter
-# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. An inference tensor has none, so it cannot be saved. An operation
-# that saves nothing takes it: here the sum does, and the product needs a clone.
+# <sphx_glr_gallery_differentiation_inplace_and_versions.py>`. An inference tensor has none, so it cannot be saved. A sum saves
+# nothing and takes it. A product needs a clone:
 
 w = torch.ones(3, requires_grad=True)
 added = w + features[0]
@@ -82,7 +81,7 @@ assert raised == ["Inference tensors do not track version counter.", message]
 # %%
 # The fix
 # -------
-# **Use** ``no_grad`` **for what training needs later.** Its tensors are ordinary ones.
+# **Use** ``no_grad`` **for what training needs later.**
 
 with torch.no_grad():
     features = backbone(images)
@@ -259,8 +258,8 @@ assert raised == [message] * 2
 #
 # How to find the tensor
 # ----------------------
-# This lists the parameters, buffers and attributes of a model that are inference tensors. A table of a library gets a clone of
-# itself: ``model[0].table = model[0].table.clone()``.
+# This lists the parameters, buffers and attributes of a model that are inference tensors, but not those in a list or dict, such
+# as a cache. A table of a library gets a clone of itself: ``model[0].table = model[0].table.clone()``.
 
 
 def inference_tensors(model):
@@ -284,7 +283,20 @@ assert {"0.table", "1.weight", "1.bias", "1.running_mean"} <= set(
 assert not list(inference_tensors(nn.Sequential(Waves(), nn.BatchNorm1d(3))))
 with torch.inference_mode():
     model.seen = torch.ones(3)
-assert "seen" in set(inference_tensors(model))
+    model.cache = {"keys": torch.ones(3)}
+assert set(inference_tensors(model)) >= {"seen"}
+assert not any("cache" in name for name in inference_tensors(model))
+with torch.inference_mode():  # all that training needs is copied
+    _built = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
+_built[0].bias.requires_grad = False
+for _copied in (copy.deepcopy(_built), copy.deepcopy(_built.double())):
+    assert not list(inference_tensors(_copied)) and not _copied[0].bias.requires_grad
+    _sgd = torch.optim.SGD(_copied.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(2):
+        _sgd.zero_grad()
+        _copied(torch.rand(5, 3, dtype=_copied[0].weight.dtype)).sum().backward()
+        _sgd.step()
+    assert _copied[1].num_batches_tracked == 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -337,8 +349,7 @@ assert all(_words in text for text in raised)
 # %%
 # Make a new tensor: ``test_loss = test_loss / len(features)``.
 #
-# **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad, or an input whose
-# gradient you want.
+# **The flag.** Outside of the mode, an inference tensor cannot become a parameter that requires grad:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -370,8 +381,7 @@ assert not (test_loss / len(features)).is_inference()
 #
 # What not to do
 # --------------
-# **Clone a tensor whose gradient you need.** Nothing was recorded in the mode, and a clone does not bring it back. Here
-# ``backbone`` is meant to be trained too.
+# **Clone a tensor whose gradient you need.** Nothing was recorded in the mode, and a clone does not bring it back:
 
 network = nn.Sequential(backbone, head)
 

@@ -4,7 +4,6 @@ Function 'SqrtBackward0' returned nan values in its 0th output.
 
 .. index::
    ! single: loss is fine and the weights become NaN
-   ! single: gradient is NaN after the first backward
    ! single: Function 'PowBackward0' returned nan values in its 0th output
    ! single: Function 'MmBackward0' returned nan values, with a GradScaler
    ! single: Function 'PowBackward1' returned nan values in its 1th output
@@ -83,7 +82,7 @@ def _anomaly(function, *values):
 
 # %%
 # ``SqrtBackward0``, the backward of the root, is the node in whose result the NaN was first seen. Without :ref:`anomaly mode
-# <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the gradients of the layer:
+# <sphx_glr_gallery_debugging_anomaly_detection.py>` there is no message, and the NaN is in the gradients:
 
 z = layer(x)
 squared = (z[:, None] - z).square().sum(dim=2)
@@ -107,8 +106,8 @@ for _kind in (torch.optim.SGD, torch.optim.Adam):
 # %%
 # Why
 # ---
-# The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, infinite at 0. The gradient that arrives there is 0, because that
-# distance was multiplied by 0. And 0 times infinity is NaN.
+# The derivative of the root is :math:`\frac{1}{2 \sqrt{x}}`, infinite at 0. A gradient of 0 arrives there, and 0 times
+# infinity is NaN.
 
 x = torch.tensor(0.0, requires_grad=True)
 root = torch.sqrt(x)
@@ -134,10 +133,10 @@ assert _named == "PowBackward0" and _finite and _gradient.isnan().all()
 # Before the error comes a warning with the traceback of the *forward* call, which ends in ``distance =
 # squared.sqrt()``. That is not always the line to fix:
 #
-# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root returns an infinite gradient, and only the square turns it into
-#   NaN. The message names ``PowBackward0``. Look at what comes *after* the square: the root.
-# - **A GradScaler is in use.** Its scaled gradients overflow in the first steps, and now and then later. The scaler skips these
-#   steps, but anomaly mode raises: turn it off. Look for a line only if ``scaler.get_scale()`` falls below 1.
+# - **Infinity is not NaN.** In ``(w**2).sum().sqrt()`` the root returns infinity, and the square turns it into NaN. The message
+#   names ``PowBackward0``, but the root is the line to fix.
+# - **A GradScaler is in use.** Scaled gradients overflow now and then. The scaler skips these steps, but anomaly mode raises:
+#   turn it off. Look for a line only if ``scaler.get_scale()`` falls below 1.
 # - **The loss is NaN already,** often with ``MseLossBackward0`` or ``LogSoftmaxBackward0``: print ``loss.isfinite()``. If it
 #   says ``False``, start with :ref:`sphx_glr_gallery_debugging_finding_nans.py`.
 #
@@ -193,6 +192,10 @@ def _penalty(norm):
 
 _named, _finite, _gradient = _anomaly(torch.linalg.vector_norm, 0.0, 0.0, 0.0)
 assert _named is None and _gradient.tolist() == [0, 0, 0]
+_named, _finite, _gradient = _anomaly(
+    lambda q: torch.linalg.vector_norm(q.view(2, 2), dim=-1).sum(), 0.0, 0.0, 3.0, 4.0
+)
+assert _named is None and torch.allclose(_gradient, torch.tensor([0, 0, 0.6, 0.8]))
 assert _penalty(torch.linalg.vector_norm).isnan().all()
 assert _penalty(lambda x: (x.square().sum() + 1e-12).sqrt()).isfinite().all()
 _tiny = 1e-9 * torch.tensor([3.0, 4.0])  # squares far below 1e-12
@@ -214,12 +217,12 @@ for _function, _name in (
 # If rounding makes the argument *negative*, as in ``(x**2).mean() - x.mean()**2``, use ``squared.clamp(min=1e-12).sqrt()``. In
 # ``float16``, also under ``autocast``, ``1e-12`` is 0: compute from ``z.float()``.
 #
-# **A norm**: ``torch.linalg.vector_norm(x)`` has a gradient of 0 where all of ``x`` is 0. If you differentiate it twice, use
+# **A norm**: ``torch.linalg.vector_norm(x, dim=-1)`` has a gradient of 0 where a row is 0. If you differentiate it twice, use
 # the root above.
 #
-# **A logarithm, division, exp**: limit the argument, as in ``(p + 1e-6).log()``, ``a / (b + 1e-6)`` for ``b >= 0``,
-# ``logvar.clamp(-10, 10).exp()``. Where you do not use the result, you need ``where`` twice: the inner one protects backward,
-# the outer one picks the values.
+# **A logarithm, division, exp**, in ``float32``: limit the argument, as in ``(p + 1e-6).log()``, ``a / (b + 1e-6)`` for ``b >=
+# 0``, ``logvar.clamp(-10, 10).exp()``. Where you do not use the result, you need ``where`` twice: the inner one protects
+# backward, the outer picks the values.
 
 p = torch.tensor([0.0, 0.5], requires_grad=True)
 safe = torch.where(p > 0, p, 1.0)
@@ -257,9 +260,12 @@ def _late(q):
 
 def _early(q):
     ok = (q + _target) > 0
-    return ((q - _target)[ok] ** 2 / (q + _target)[ok]).mean()
+    ok = ok & (q < 9)
+    error = (q - _target)[ok] ** 2 / (q + _target)[ok]
+    return error.sum() / ok.sum().clamp(min=1)
 
 
+assert _anomaly(_early, 9.0, 9.0, 1.0)[:2] == (None, True)  # all are dropped
 _named, _finite, _gradient = _anomaly(_late, 0.0, 3.0, 1.0)
 assert _named and _finite and _gradient[0].isnan()
 _named, _finite, _gradient = _anomaly(_early, 0.0, 3.0, 1.0)
@@ -320,6 +326,14 @@ for _power in (
     _named, _, _gradient = _anomaly(_power, -1.0, 2.0)
     assert not _named and _gradient.isfinite().all()
     assert _anomaly(_power, 3.0, 2.0)[2][0] == 6
+    _learns = _anomaly(_power, 3.0, 2.0)[2][1] != 0
+    assert (_gradient[0] == -2) != _learns
+for _values in ((0.0, 0.5), (0.0, 2.0), (0.0, 0.0)):  # not at 0
+    assert _anomaly(lambda q: q[0] ** q[1], *_values)[2][1] == 0
+_named, _finite, _gradient = _anomaly(
+    lambda q: 0 * q[0].abs() ** torch.tensor(0.5), 0.0, 2.0
+)
+assert _finite and _gradient[0].isnan()  # its 0th output, as of any root
 
 # the list
 for _naive, _stable in (
@@ -404,14 +418,15 @@ assert all(map(torch.equal, _before, _net.parameters()))
 # sphinx_gallery_end_ignore
 
 # %%
-# **Elements that you drop from a mean**, NaN targets too: drop them before the operation, ``(a[ok] / b[ok]).mean()``. A
-# ``where`` would count them.
+# **Elements that you drop from a mean**, NaN targets too: drop them before the operation, ``(a[ok] / b[ok]).sum() /
+# ok.sum().clamp(min=1)``. A ``where`` with ``mean()`` would count them.
 #
-# - ``softmax(x).log()``, ``sigmoid(x).log()``: ``log_softmax``, ``logsigmoid``.
+# - ``x.softmax(1).log()``, ``x.sigmoid().log()``: ``x.log_softmax(1)``, ``F.logsigmoid(x)``.
 # - ``acos``, ``asin``: ``x.float().clamp(-1 + 1e-6, 1 - 1e-6)``.
 # - ``softmax`` or attention over a row that is masked everywhere: leave one position open, and ignore its result.
-# - ``PowBackward1``, with a tensor as exponent: ``x.clamp(min=1e-6) ** e``, or ``x ** e.detach()``.
-# - ``svd`` or ``eigh`` with equal values: if you need the values only, ``svdvals`` or ``eigvalsh``.
+# - ``PowBackward1``, *1th output*: ``x`` is below 0, and ``e`` requires grad. If it need not learn: ``x ** e.detach()``. If
+#   only rounding made ``x`` negative: ``x.clamp(min=1e-6) ** e``.
+# - ``svd``, ``eigh`` with equal values, if you need only these: ``svdvals``, ``eigvalsh``.
 # - ``CTCLoss`` that is infinite: ``zero_infinity=True``.
 #
 # What not to do
@@ -450,5 +465,3 @@ assert _anomaly(lambda w: (2 * w).sum(), 0.0, 3.0)[2].tolist() == [2, 2]
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_debugging_anomaly_detection.py`: how to read the two tracebacks.
-# - In PyTorch's reference: `Anomaly detection
-#   <https://docs.pytorch.org/docs/stable/autograd.html#anomaly-detection>`__.

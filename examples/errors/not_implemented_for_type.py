@@ -118,8 +118,8 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 # sphinx_gallery_end_ignore
 
 # %%
-# ``'Long'`` is the type that arrived: ``int64``. *Int* is ``int32``, *Byte* ``uint8``, *Half* ``float16``, *Float* ``float32``,
-# *Double* ``float64``, *ComplexFloat* ``complex64``. Read the type first, then the name before it:
+# ``'Long'`` is the type that arrived: ``int64``. *Int* is ``int32``, *Byte* ``uint8``, *Half* ``float16``, *Float* ``float32``.
+# Read the type first, then the name before it:
 #
 # .. list-table::
 #    :header-rows: 1
@@ -135,23 +135,22 @@ assert torch.ones(8, 8)[_large[0, 0]].shape == (4 * 4,)  # as integers, an index
 #    * - ``'Long'``, ``'Byte'``: ``batch_norm``, ``LayerNormKernelImpl`` at the first layer
 #      - Bytes of an image, or ids of words: see below.
 #    * - an integer or ``'Bool'``: ``upsample_...``, ``grid_sampler_...``
-#      - A mask: ``mask.float()``, with ``mode="nearest"``, and ``.to(mask.dtype)`` after it.
+#      - A mask: ``mask.float()``, with ``mode="nearest"``, and ``.to(mask.dtype)`` after it. An image: see below.
 #    * - an integer or ``'Bool'``: another name
-#      - A tensor that your code made, as ``torch.arange(5)`` or ``torch.tensor(0)``: ``.float()``, or ``0.0``.
+#      - A tensor that your code made, as ``torch.arange(5)``: ``.float()``. Times in seconds: ``.double()``.
 #    * - ``'Half'``: any name, mostly with ``cpu``
 #      - The model runs on the CPU: see below.
 #    * - ``'BFloat16'``: ``_amp_foreach_...`` on a GPU
-#      - Only ``float16`` needs a ``GradScaler``. Leave it out, in a trainer with ``bf16=True``.
-#    * - ``'BFloat16'``: another name, as ``triu_tril_...``
-#      - Update PyTorch. If it stays: ``x.float()``, and ``.to(x.dtype)`` after it.
-#    * - ``'Half'`` on a GPU: ``linalg_svd...``, ``cholesky...``, ``lu_...``, ``geqrf...``, ``cdist``
-#      - ``x.float()``, and ``.to(x.dtype)`` after it.
+#      - Leave the ``GradScaler`` out, and compute under ``autocast`` with ``dtype=torch.bfloat16``, in a trainer with
+#        ``bf16=True``.
+#    * - ``'BFloat16'``: another name. ``'Half'`` on a GPU: ``linalg_svd...``, ``cholesky...``, ``lu_...``, ``cdist``
+#      - Update PyTorch, or ``x.float()``, and ``.to(x.dtype)`` after it.
 #    * - ``'Float8_e4m3fn'``
 #      - A type for storage: load the weights in ``bfloat16``, times the scales of the file.
 #    * - ``'ComplexFloat'``
 #      - A comparison wants ``x.abs()``, a loss ``(a - b).abs().square().mean()``, which sees the phase.
 #    * - ``'Float'``: ``bitwise_...``
-#      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``. Masks of 0.0 and 1.0: see below.
+#      - ``x > 0 & x < 1``: write ``(x > 0) & (x < 1)``.
 #
 # Why
 # ---
@@ -291,29 +290,35 @@ for _call in (lambda: mask & mask, lambda: mask > 0 & mask <= 1):
     assert says(_call) == (
         "NotImplementedError: \"bitwise_and_cpu\" not implemented for 'Float'"
     )
-# sphinx_gallery_end_ignore
-
-# %%
-# **Half precision on a CPU.** If it should be a GPU, print ``{p.device for p in model.parameters()}``. Move the model and its
-# input there. A PyTorch without CUDA, or ``device_map="auto"`` without enough memory, leaves weights on the CPU. In PyTorch
-# 2.13 these layers run there, too:
-
 half = torch.ones(1, 4, dtype=torch.float16)
-for layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
-    print(type(layer).__name__, layer.half()(half).dtype)
-
-# sphinx_gallery_start_ignore
-assert layer(half).dtype == torch.float16
-assert {str(p.device) for p in layer.parameters()} == {"cpu"}
+for _layer in (nn.Linear(4, 2), nn.Conv1d(1, 2, 3), nn.LayerNorm(4)):
+    assert _layer.half()(half).dtype == torch.float16
+    assert {str(p.device) for p in _layer.parameters()} == {"cpu"}
 _both = nn.Linear(4, 2).half().float()
 assert says(lambda: _both(half.float())) == "no message, torch.float32"
 assert "Low precision dtypes not supported. Got Half" in says(
     lambda: torch.linalg.inv(torch.eye(2).half())
 )
+# a scaler left out, and the type of autocast
+for _dtype, _kept in ((torch.float16, False), (torch.bfloat16, True)):
+    _layer = nn.Linear(4, 4).bfloat16()
+    with torch.autocast("cpu", dtype=_dtype):
+        _loss = (_layer(half.float()).float() * 1e-9).sum()
+    _loss.backward()
+    assert _layer.weight.grad.all() == _kept
+_seconds = torch.tensor([1_700_000_000, 1_700_000_001])
+assert _seconds.double().diff() == 1 and _seconds.float().diff() == 0
+_image = torch.tensor([[0, 255]]).expand(2, 2)[None, None]
+assert says(lambda: F.interpolate(_image, 4, mode="bilinear")).startswith(
+    'NotImplementedError: "upsample_'
+)
+assert F.interpolate(_image.float() / 255, 4, mode="bilinear").unique().numel() == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# Where a function has no code for ``float16``, use ``float32`` for both: ``model.float()`` and ``x.float()``.
+# **Half precision on a CPU.** If it should be a GPU, print ``{p.device for p in model.parameters()}``. Move the model and its
+# input there. A PyTorch without CUDA, or ``device_map="auto"`` without enough memory, leaves weights on the CPU. To stay on the
+# CPU, update PyTorch, or use ``float32`` for both: ``model.float()`` and ``x.float()``.
 #
 # What not to do
 # --------------

@@ -7,7 +7,6 @@ mat1 and mat2 shapes cannot be multiplied (2x2304 and 400x10)
    ! single: the classifier fails after the image size changed
    ! single: size mismatch, m1: [2 x 2304], m2: [400 x 10]
    ! single: input.size(-1) must be equal to input_size. Expected 10, got 5
-   ! single: LSTM after a convolution, wrong dimension
    ! single: Expected hidden[0] size (1, 1, 4), got [1, 2, 4]
    ! single: einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3
    ! single: number of subscripts in the equation does not match the number of dimensions for operand
@@ -67,7 +66,7 @@ def _says(call, *inputs):
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``2``: how many vectors arrive, usually the batch. For sequences it is batch times length.
+# - ``2``: how many vectors arrive, usually the batch.
 # - ``2304``: how long each vector is.
 # - ``400x10``: ``in_features`` and ``out_features`` of the layer.
 #
@@ -139,7 +138,7 @@ assert _says(nn.Linear(400, 10, bias=False), torch.ones(2, 3, 5)) == (
 # %%
 # The fix
 # -------
-# If the first number is your batch, make the layer for what arrives, the second number.
+# If the first number is your batch (of sequences, times the length), make the layer for what arrives, the second number.
 
 net = nn.Sequential(
     nn.Conv2d(1, 16, 5),
@@ -164,13 +163,13 @@ for _size in (28, 64):
 # - **Images of several sizes**: ``nn.AdaptiveAvgPool2d(5)`` before ``nn.Flatten()`` makes 16 × 5 × 5 = 400 of all of them.
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
 # - **A trained model gets new data**: keep the layer, and give the data the size and columns of the training data.
-# - **The first number is not your batch**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the batch comes
-#   first, write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
+# - **The first number is neither**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the batch comes first,
+#   write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
 #   ``x.transpose(1, 2)``.
 # - **The second number is your batch**: ``(64x1024 and 64x2)`` needs ``x.T``. For 100 samples of one number,
 #   ``(1x100 and 1x10)``, it is ``x.unsqueeze(1)``.
 # - **In a model of a library**: often two parts do not belong together (768: SD 1.5, 1024: SD 2, 2048: SDXL, 4096: T5). A
-#   weight of ``1x8388608`` is packed in 4 bits: update bitsandbytes and PEFT, and call its layer.
+#   weight of ``1x8388608`` is packed in 4 bits: update bitsandbytes and PEFT.
 # - **Your own product**, ``(3x2 and 5x2)``: if the weight is ``(out, in)``, as ``nn.Linear`` stores it, write ``x @ w.T``.
 #
 # With ``view(-1, 400)``, 25 images of 2,304 numbers become 144 rows. Some rows have two images:
@@ -190,6 +189,9 @@ assert nn.Linear(1, 10)(_numbers.unsqueeze(1)).shape == (100, 10)
 _columns, _layer = torch.rand(64, 1024), nn.Linear(64, 2)
 assert _says(_layer, _columns).endswith("(64x1024 and 64x2)")
 assert torch.allclose(_layer(_columns.T)[7], _layer(_columns[:, 7]), atol=1e-6)
+_words = torch.rand(8, 20, 300)  # sequences: batch times length
+assert _says(nn.Linear(512, 2), _words).endswith("(160x300 and 512x2)")
+assert nn.Linear(300, 2)(_words).shape == (8, 20, 2)
 _maps = torch.rand(8, 64, 100)
 assert _says(_layer, _maps).endswith("(512x100 and 64x2)")
 assert torch.allclose(
@@ -239,7 +241,7 @@ assert torch.allclose(
 # sphinx_gallery_end_ignore
 
 # %%
-# - **Vectors of another length**, as above: ``input_size=5``.
+# - **Vectors of another length**: ``input_size=5``.
 # - **Prices of shape** ``(batch, time)``: ``input_size=1``, ``batch_first=True`` and ``prices.unsqueeze(2)``.
 # - **After** ``nn.Conv1d``: ``maps.transpose(1, 2)`` with ``batch_first=True``.
 #
@@ -281,12 +283,19 @@ assert not torch.allclose(_without[1], _swapped(_samples[1:])[0][0], atol=1e-3)
 _swapped.batch_first = True
 _alone = _swapped(_samples[1:])[0][0]
 assert torch.allclose(_swapped(_samples, _two)[0][1], _alone, atol=1e-6)
+_said = _says(_swapped, _samples.transpose(0, 1), _two)  # time comes first
+assert _said == "Expected hidden[0] size (1, 7, 4), got [1, 2, 4]"
+_swapped.batch_first = False
+_alone = _swapped(_samples[1:].transpose(0, 1))[0][:, 0]
+_found = _swapped(_samples.transpose(0, 1), _two)[0][:, 1]
+assert torch.allclose(_found, _alone, atol=1e-6)
 # sphinx_gallery_end_ignore
 
 # %%
 # The three numbers are ``num_layers`` (times 2 if ``bidirectional``), batch size and ``hidden_size``, also with
-# ``batch_first``. If the batch size expected is the length of your sequences, set ``batch_first=True``. If the state is from
-# other samples, call ``lstm(batch)`` without it. If each batch goes on where the last one stopped, see
+# ``batch_first``. If the batch size expected is the length of your sequences, set ``batch_first=True``, or remove it
+# if time comes first. If the state is zeros or from other samples, call ``lstm(batch)``. If each batch goes on where the last
+# one stopped, see
 # :ref:`sphx_glr_gallery_practice_rnn_in_chunks.py`.
 #
 # einsum(): subscript j has size 4 for operand 1
@@ -347,9 +356,6 @@ assert torch.allclose(torch.einsum("ij,kj->ik", x, weight), x @ weight.T, atol=1
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_errors_invalid_shape.py`, when the reshape raises.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`, for operations element by element.
 # - :ref:`sphx_glr_gallery_errors_expected_channels.py`, for convolutions.
-# - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__, `nn.LSTM
-#   <https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html>`__ and `torch.einsum
-#   <https://docs.pytorch.org/docs/stable/generated/torch.einsum.html>`__.
+# - In PyTorch's reference: `nn.Linear <https://docs.pytorch.org/docs/stable/generated/torch.nn.Linear.html>`__.
