@@ -362,7 +362,7 @@ assert _slopes[1] != 32 or not torch.__version__.startswith("2.13.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a ``while`` that you do not train through, there is ``torch.while_loop``. Its gradients :ref:`can be wrong
+# For a ``while`` without training, there is ``torch.while_loop``. Its gradients :ref:`can be wrong
 # <sphx_glr_gallery_graphs_loops_as_operators.py>`.
 #
 # Other messages with the same cause

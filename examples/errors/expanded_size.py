@@ -58,7 +58,7 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor. Change the one that is wrong.
+# - ``(4)`` is the size you want, and ``(3)`` the size of your tensor. Change the one that is wrong.
 # - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``.
 #
 # Why

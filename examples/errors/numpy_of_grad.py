@@ -112,7 +112,7 @@ assert _said == [f"RuntimeError: {message}"] * 7
 #    * - ``np.sqrt(x)``, ``np.concatenate([...])`` in ``forward`` or in a loss
 #      - ``torch.sqrt(x)``, ``torch.cat([...])``; for ``np.std(x)``, ``x.std(correction=0)``
 #    * - ``np.random.normal(mu, sigma)`` in ``forward``
-#      - ``torch.distributions.Normal(mu, sigma).rsample()``; for an action with ``log_prob``, ``.sample()``
+#      - ``torch.distributions.Normal(mu, sigma).rsample()``; for a loss of ``-log_prob * reward``, ``.sample()``
 #    * - ``x * array``, with a constant of NumPy
 #      - ``x * torch.tensor(array).to(x)``, with the type and the device of ``x``
 #    * - a function for ``scipy.optimize.minimize(..., jac=True)``
