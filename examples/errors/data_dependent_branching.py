@@ -463,7 +463,7 @@ assert len(raised) == 1 and "builtin operator `print`" in raised[0]
 # What not to do
 # --------------
 # **Do not put the division inside of torch.where.** At zero, ``torch.where(norm > 1, x / norm, x)`` has the right value and a
-# gradient of NaN, because autograd differentiates both cases. So has the page's fix after ``norm = x.square().sum().sqrt()``:
+# gradient of NaN, because autograd differentiates both cases. So has the fix above after ``norm = x.square().sum().sqrt()``:
 # write ``x.norm()``.
 #
 # See also

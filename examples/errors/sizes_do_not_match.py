@@ -348,8 +348,8 @@ assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# A class token needs the missing dimension: ``torch.cat([token[:, None], words], dim=1)``. Losses need ``torch.stack``, which
-# makes a new one.
+# A class token needs the missing dimension: ``torch.cat([token[:, None], words], dim=1)``. Losses have no dimension:
+# ``torch.stack`` makes one.
 
 rows = [torch.ones(3), torch.ones(3)]
 print(torch.stack(losses))
