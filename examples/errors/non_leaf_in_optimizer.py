@@ -138,8 +138,8 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # before the loop. That does not train ``mapping``: in meta-learning, use ``w = w - lr * g``, where ``g`` comes from
 # ``torch.autograd.grad(loss, w, create_graph=True)``. A slice, too: ``torch.cat`` puts it back in each step.
 #
-# **In a module,** wrap the finished tensor in ``nn.Parameter``. On a GPU, ``nn.Parameter(w).to(device)``
-# is not a leaf, nor a parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is no leaf
+# **In a module,** wrap the finished tensor in ``nn.Parameter``. On a GPU, ``nn.Parameter(w).to(device)`` is
+# not a leaf, nor a parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is no leaf
 # after ``model.cuda()``: build the model in ``with torch.device("cuda"):``. For weight dropout in ``_parameters``, take
 # ``nn.utils.parametrize.register_parametrization(lstm, "weight_hh_l0", nn.Dropout(0.5))``.
 
