@@ -11,7 +11,7 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
 .. in-short::
 
    A Python ``if`` or ``while`` reads a value from a tensor, but ``torch.compile`` records your code before there are values.
-   Compute both cases and choose with ``torch.where``.
+   Choose with ``torch.where``, before the division, root or logarithm.
 
    .. code-block:: diff
 
@@ -20,8 +20,8 @@ torch._dynamo.exc.Unsupported: Data-dependent branching
       -     x = x / norm
       + x = x / torch.where(norm > 1, norm, 1)
 
-   **Not this:** leaving out ``fullgraph=True`` and looking no further. The message is gone. The function is now compiled in two
-   pieces, with Python between them, and not at all if the ``if`` is in a loop.
+   **Not this:** leaving out ``fullgraph=True`` and looking no further. The function is now compiled in two pieces, with Python
+   between them, and not at all if the ``if`` is in a loop.
 """
 
 # %%
@@ -108,6 +108,10 @@ _attend = torch.nn.functional.scaled_dot_product_attention
 _query = torch.randn(1, 4, 3)
 _said = _attend(_query, _query, _query, attn_mask=torch.ones(4, 4, dtype=torch.bool))
 assert torch.allclose(_said, _attend(_query, _query, _query))
+_said = _attend(_query, _query, _query, is_causal=True)
+_ones = torch.ones(4, 4, dtype=torch.bool)
+assert not torch.allclose(_said, _attend(_query, _query, _query, attn_mask=_ones))
+assert torch.allclose(_said, _attend(_query, _query, _query, attn_mask=_ones.tril()))
 
 
 class _Ready(torch.nn.Module):
@@ -150,7 +154,7 @@ torch._dynamo.reset()
 #    * - ``if x.isnan().any(): raise ...``
 #      - Check for NaN outside of the compiled function.
 #    * - ``if (mask == 0).any():``, to save work
-#      - Leave out the ``if``: a mask of ones changes nothing.
+#      - Leave out the ``if``: a mask of ones changes nothing. If the other case is ``is_causal=True``, make the mask causal.
 #    * - ``if self.stride > 1:``, on a buffer with a number
 #      - Keep a Python number instead. If it changes, as in ``if not self.ready:``, leave out ``fullgraph=True``.
 #    * - ``if pos[-1] >= size:``, on positions or lengths
@@ -158,10 +162,8 @@ torch._dynamo.reset()
 #    * - ``if torch.rand(()) < p:``, ``if chosen.any():``, to skip a layer or an expert
 #      - Leave out ``fullgraph=True``. With ``torch.where`` or ``torch.cond``, Adam moves the skipped weights, too.
 #    * - a line of a library
-#      - Call it outside of the compiled function, or leave out ``fullgraph=True``. If the library compiles by itself, write
+#      - Call it outside, or leave out ``fullgraph=True``. If the library compiles by itself, write
 #        ``torch.compiler.set_stance("force_eager")`` in front, or for vLLM ``enforce_eager=True``.
-#
-# This page uses ``backend="eager"``, which needs no compiler.
 #
 # Why
 # ---
@@ -171,7 +173,7 @@ torch._dynamo.reset()
 #
 # How to find graph breaks
 # ------------------------
-# ``torch._dynamo.explain`` runs the function once, without ``fullgraph=True``, and counts the graphs of this call:
+# ``torch._dynamo.explain`` runs the function once, and counts the graphs of this call:
 
 
 def with_if(x):
@@ -203,11 +205,11 @@ assert torch._dynamo.explain(_in_a_loop)(torch.ones(4)).graph_count == 0
 # sphinx_gallery_end_ignore
 
 # %%
-# In a large program, ``TORCH_LOGS=graph_breaks`` in the environment logs each break with its line.
+# In a large program, set ``TORCH_LOGS=graph_breaks``.
 #
 # The fix
 # -------
-# Compute both cases, and let ``torch.where`` choose:
+# Let ``torch.where`` choose the divisor:
 
 
 def with_where(x):
@@ -230,6 +232,17 @@ for _x in (torch.ones(4), torch.full((4,), 0.1), torch.zeros(4), torch.tensor([]
     assert torch.allclose(_results[0][0], _results[1][0])
     assert torch.allclose(_results[0][1], _results[1][1])
     assert _grad.isfinite().all()
+# a root of squares has no gradient at 0, which the if never computes
+_slopes = []
+for _f in (
+    lambda x, norm: x / norm if norm > 1 else x,
+    lambda x, norm: x / torch.where(norm > 1, norm, 1),
+):
+    for _length in (torch.Tensor.norm, lambda x: x.square().sum().sqrt()):
+        _zero = torch.zeros(4, requires_grad=True)
+        _f(_zero, _length(_zero)).sum().backward()
+        _slopes.append(_zero.grad.isnan().any().item())
+assert _slopes == [False, False, False, True]
 # torch.where around the division has a NaN in its gradient at 0
 _zero = torch.zeros(4, requires_grad=True)
 _norm = _zero.norm()
@@ -273,8 +286,8 @@ assert torch._dynamo.explain(with_where)(torch.ones(4)).graph_count == 1
 # sphinx_gallery_end_ignore
 
 # %%
-# If one case is expensive, use ``torch.cond``, which records both and runs one. Each case is a function. It may not return its
-# own input, so return a copy:
+# If one case is expensive, use ``torch.cond``, which runs one. Each case is a function. It may not return its own input, so
+# return a copy:
 
 
 @torch.compile(fullgraph=True, backend="eager")
@@ -349,13 +362,12 @@ assert _slopes[1] != 32 or not torch.__version__.startswith("2.13.")
 # sphinx_gallery_end_ignore
 
 # %%
-# For a ``while`` that you do not train through, there is ``torch.while_loop``. Its gradients :ref:`can be wrong
+# For a ``while`` without training, there is ``torch.while_loop``. Its gradients :ref:`can be wrong
 # <sphx_glr_gallery_graphs_loops_as_operators.py>`.
 #
 # Other messages with the same cause
 # ----------------------------------
-# **item(), bool() or float() in the condition**, and in ``torch.export`` a plain ``if``. Leave the call out, and use
-# ``torch.where`` as above:
+# **item(), bool() or float() in the condition**, and in ``torch.export`` a plain ``if``. Use ``torch.where`` without them:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -428,7 +440,7 @@ assert _said[2] == 3 and "Runtime assertion failed" in _said[3]
 # If it speaks of a size, as of ``x[mask]``, and you know that the size is not 0, say so first:
 # ``torch._check(size != 0)``. It raises in a call where this is false.
 #
-# **print in the function.** Return the value, and print it outside of the compiled function:
+# **print in the function.** Return the value, and print it outside:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -450,8 +462,9 @@ assert len(raised) == 1 and "builtin operator `print`" in raised[0]
 # %%
 # What not to do
 # --------------
-# **Do not put the division inside of torch.where.** ``torch.where(norm > 1, x / norm, x)`` has the right value at zero. Its
-# gradient there is NaN, because autograd differentiates both cases.
+# **Do not put the division inside of torch.where.** At zero, ``torch.where(norm > 1, x / norm, x)`` has the right value and a
+# gradient of NaN, because autograd differentiates both cases. So has the fix above after ``norm = x.square().sum().sqrt()``:
+# write ``x.norm()``.
 #
 # See also
 # --------

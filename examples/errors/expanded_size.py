@@ -18,7 +18,7 @@ The expanded size of the tensor (4) must match the existing size (3)
       - batch[0] = rows[0]
       + batch = pad_sequence(rows, batch_first=True)
 
-   **Not this:** a mean over the padded batch. The zeros count as data there. Use the lengths.
+   **Not this:** a mean over the padded batch, which counts the zeros. Use the lengths.
 """
 
 # %%
@@ -58,7 +58,7 @@ assert _said(lambda: torch.ones(3).expand(2, 4)).startswith(_words)
 # sphinx_gallery_end_ignore
 
 # %%
-# - ``(4)`` is the size that was wanted, and ``(3)`` the size of your tensor. Change the one that is wrong.
+# - ``(4)`` is the size you want, and ``(3)`` the size of your tensor. Change the one that is wrong.
 # - ``non-singleton dimension 0``: where they meet, counted in ``Target sizes``.
 #
 # Why
@@ -112,8 +112,8 @@ for _shape, _target, _fits in (
 # %%
 # The fix
 # -------
-# **Rows of different lengths:** pad them, and keep the lengths. Pad labels with ``padding_value=-100``, which cross entropy
-# skips. For a loader, see :ref:`data loading <sphx_glr_gallery_training_data_loading.py>`.
+# **Rows of different lengths:** pad them, and keep the lengths. Pad labels with ``padding_value=-100``, which ``cross_entropy``
+# skips.
 
 from torch.nn.utils.rnn import pad_sequence
 
@@ -137,6 +137,10 @@ for _value, _same in ((-100, True), (0, False)):
     _padded = pad_sequence(_labels, batch_first=True, padding_value=_value)
     _of_batch = _loss(_logits.flatten(0, 1), _padded.flatten())
     assert torch.allclose(_of_batch, _of_rows) == _same
+_bits = torch.nn.functional.binary_cross_entropy_with_logits
+assert _bits(torch.ones(1), torch.tensor([-100.0])) > 100  # this one does not skip it
+_by_beam = torch.arange(6).view(2, 3).repeat_interleave(2, dim=0)
+assert _by_beam.tolist() == [[0, 1, 2]] * 2 + [[3, 4, 5]] * 2
 # sphinx_gallery_end_ignore
 
 # %%
@@ -144,11 +148,11 @@ for _value, _same in ((-100, True), (0, False)):
 #
 # - The last batch is smaller: write ``buffer[: len(batch)] = batch``, and use only these rows.
 # - The last window of a series is short: loop over ``range(len(series) - width + 1)``. Without overlap, pad it instead.
-# - A queue as in MoCo ends inside of the batch: ``queue[:, (ptr + torch.arange(B)) % K] = keys.T``.
+# - A queue as in MoCo ends inside of the batch: ``queue[:, (ptr + torch.arange(B)) % K] = keys.detach().T``.
 # - Pretrained vectors have 100 numbers: make ``nn.Embedding(n, 100)``. A head for other classes: do not copy it.
 # - An image is ``[H, W, 3]``, the target ``[3, H, W]``: ``permute(2, 0, 1)``. Of another height: resize it, or pad it to a
 #   multiple of the stride.
-# - Darknet's weights are flat: ``weight.copy_(numbers.view_as(weight))``.
+# - Darknet's weights are flat: ``weight.data.copy_(numbers.view_as(weight))``.
 # - A bias needs one number for each output, an attention mask the length of the keys.
 # - A sequence is longer than a table of 512 positions (RoBERTa: 514): in the tokenizer, ``truncation=True, max_length=512``.
 #   A sound or a KV cache: cut it, or make the buffer longer.
@@ -203,7 +207,9 @@ _queue, _keys, _ptr, _size = torch.full((2, 5), -1.0), torch.rand(4, 2), 3, 4
 assert "(2) must match the existing size (4)" in _said(
     lambda: _queue[:, _ptr : _ptr + _size].__setitem__(..., _keys.T)
 )
-_queue[:, (_ptr + torch.arange(_size)) % 5] = _keys.T
+_keys.requires_grad_()
+_queue[:, (_ptr + torch.arange(_size)) % 5] = _keys.detach().T
+assert not _queue.requires_grad
 assert torch.equal(_queue[:, [3, 4, 0, 1]].T, _keys) and (_queue[:, 2] == -1).all()
 _sound, _buffer = torch.ones(9), torch.zeros(2, 8)
 assert "(8) must match the existing size (9)" in _said(
@@ -214,7 +220,10 @@ assert torch.ones(5, 6, 3).permute(2, 0, 1).shape == (3, 5, 6)
 _weight, _numbers = torch.zeros(4, 3, 3, 3), torch.rand(4 * 27)
 _says_so = "(3) must match the existing size (108)"
 assert _says_so in _said(lambda: _weight.__setitem__(..., _numbers))
-assert torch.equal(_weight.copy_(_numbers.view_as(_weight)).flatten(), _numbers)
+_weight = torch.nn.Parameter(_weight)
+assert "leaf Variable" in _said(lambda: _weight.copy_(_numbers.view_as(_weight)))
+_weight.data.copy_(_numbers.view_as(_weight))
+assert torch.equal(_weight.flatten(), _numbers) and _weight.is_leaf
 
 
 def _doubled(image):  # half of the size, written to each second place
@@ -243,7 +252,7 @@ for _sample in range(2):
 # sphinx_gallery_end_ignore
 
 # %%
-# **The elements several times**: choose the order. Keys that several heads share, and samples with several beams, need
+# **The elements several times**: choose the order. Keys that heads share, and samples with several beams (``dim=0``), need
 # ``repeat_interleave``.
 
 print(torch.tensor([[1, 2, 3]]).repeat(1, 2))
@@ -302,5 +311,3 @@ assert "(514) must match the existing size (512)" in _said(
 # --------
 # - :ref:`sphx_glr_gallery_errors_shared_memory_location.py`: why not to write into the result of ``expand``.
 # - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: the same rule, for two tensors that meet.
-# - In PyTorch's reference: `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__ and
-#   `Tensor.expand <https://docs.pytorch.org/docs/stable/generated/torch.Tensor.expand.html>`__.

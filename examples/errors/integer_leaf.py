@@ -74,9 +74,13 @@ _norm = nn.BatchNorm1d(2)
 assert (
     _said(lambda: [v.requires_grad_() for v in _norm.state_dict().values()]) == _method
 )
-assert not _said(
-    lambda: [p.clone().requires_grad_() for _, p in _norm.named_parameters()]
-)
+_copies = [p.detach().clone().requires_grad_() for _, p in _norm.named_parameters()]
+sum(copy.sum() for copy in _copies).backward()
+assert all((copy.grad == 1).all() for copy in _copies) and _norm.weight.grad is None
+_linked = _norm.weight.clone().requires_grad_()  # without detach: not a leaf
+_linked.sum().backward()
+assert not _linked.is_leaf and (_norm.weight.grad == 1).all()
+assert (torch.tensor([255], dtype=torch.uint8) / 255).tolist() == [1.0]
 assert _said(
     lambda: setattr(nn.Parameter(torch.ones(2)), "data", _integers)
 ).startswith("data set to a tensor that requires gradients must be floating point")
@@ -88,14 +92,15 @@ assert not _said(lambda: _integers.requires_grad_(False))
 
 # %%
 # - ``dtype``: print ``tensor.dtype``. ``torch.tensor([1, 2])``, ``torch.arange(3)`` and ``torch.full((2,), 1)`` make integers,
-#   and so does the second result of ``max``. Images are often ``uint8``.
+#   and so does the second result of ``max``. Images are often ``uint8``: most models
+#   take ``image / 255``.
 # - ``requires_grad_()``, ``torch.func.grad`` and ``jacobian`` say *only Tensors of floating point dtype can require gradients*.
-# - **state_dict()** also has the integers of batch norm. For weights to be learned, use ``named_parameters()``.
+# - **state_dict()** also has the integers of batch norm. Use ``named_parameters()``, and for copies ``p.detach().clone()``.
 #
 # Why
 # ---
 # A derivative says what a small change does, and an integer has no small changes. When ``x`` grows, ``x.long()``
-# gives the same integer for a while, and then jumps.
+# stays for a while, then jumps.
 
 import matplotlib.pyplot as plt
 
@@ -181,18 +186,19 @@ _layer.weight = nn.Parameter(weight, requires_grad=False)
 assert _said(_layer.requires_grad_) == _method
 _float = nn.Parameter(torch.zeros(2))
 assert _said(lambda: setattr(_float, "data", weight)).startswith("data set to a tensor")
-_float.data = weight.float()
-assert _float.tolist() == [3, -5] and _float.requires_grad
+_float.data = weight * layer.scale
+assert torch.allclose(_float, torch.tensor([0.3, -0.5])) and _float.requires_grad
+assert _float.is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# ``nn.Parameter(weight, requires_grad=False)`` works, too, but then ``layer.requires_grad_()`` raises. So does
-# ``parameter.data = weight``: write ``weight.float()``.
+# After ``nn.Parameter(weight, requires_grad=False)``, ``layer.requires_grad_()`` raises. So does ``parameter.data = weight``:
+# write ``weight * scale``.
 #
 # What not to do
 # --------------
-# **Convert a result back to floats.** ``argmax().float().requires_grad_()`` raises nothing, and backward runs. But ``guess`` is
-# a new leaf, and the gradient ends there.
+# **Convert a result back to floats.** Backward runs after ``argmax().float().requires_grad_()``, but ``guess`` is a new leaf,
+# and the gradient ends there.
 
 scores = torch.tensor([0.2, 0.7, 0.1], requires_grad=True)
 guess = scores.argmax().float().requires_grad_()

@@ -59,14 +59,14 @@ assert raised == [message] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# A *leaf* is a tensor without a ``grad_fn``: one that you made, or a parameter. ``print(w.is_leaf)`` tells which of your
-# tensors is not, and ``print([n for n, p in model.named_parameters() if not p.is_leaf])`` which of a model's. Rows of a weight
-# are none, as ``itertools.chain(*net.parameters(), w)`` gives them: write ``[*net.parameters(), w]``.
+# A *leaf* is a tensor without a ``grad_fn``. ``print(w.is_leaf)`` tells which of your tensors is not, and
+# ``print([n for n, p in model.named_parameters() if not p.is_leaf])`` which of a model's. Rows of a weight are not leaves, as
+# ``itertools.chain(*net.parameters(), w)`` gives them: write ``[*net.parameters(), w]``.
 #
 # Why
 # ---
-# Backward stores gradients in leaves that require grad. Here the leaf is the tensor that ``randn`` returned. After the
-# multiplication, ``w`` is the product, and no variable holds the leaf.
+# Backward stores gradients in leaves that require grad. After the multiplication, ``w`` is the product, and no variable holds
+# the leaf that ``randn`` returned.
 
 loss = ((w - 1) ** 2).sum()
 loss.backward()
@@ -105,8 +105,9 @@ assert not made.double().is_leaf and not made.to("meta").is_leaf
 # %%
 # The fix
 # -------
-# **Compute first, and ask for the gradient last.** For a device or a type, give them to the function that makes the tensor:
-# ``torch.randn(3, device=device, requires_grad=True)``.
+# **Compute first, and ask for the gradient last.** Give a device or a type to the function that makes the tensor:
+# ``torch.randn(3, device=device, requires_grad=True)``. If you start from an image or a slice, write
+# ``image.to(device).clone().requires_grad_()``, or the optimizer may change the original, too.
 
 w = torch.randn(3)
 w = w * 0.01
@@ -121,6 +122,14 @@ print("w:", w.detach())
 
 # sphinx_gallery_start_ignore
 assert w.is_leaf and (w - 1).abs().max() < 0.01
+for _copied in (True, False):
+    _image = torch.ones(2, 3)
+    _attack = _image[0].float().to("cpu")
+    _attack = _attack.clone() if _copied else _attack
+    _steps = SGD([_attack.requires_grad_()], lr=1.0)
+    _attack.sum().backward()
+    _steps.step()
+    assert not _attack.any() and _image[0].all() == _copied
 assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # sphinx_gallery_end_ignore
 
@@ -129,9 +138,9 @@ assert torch.randn(3, device="meta", requires_grad=True).is_leaf
 # before the loop. That does not train ``mapping``: in meta-learning, use ``w = w - lr * g``, where ``g`` comes from
 # ``torch.autograd.grad(loss, w, create_graph=True)``. A slice, too: ``torch.cat`` puts it back in each step.
 #
-# **In a module,** wrap the finished tensor in ``nn.Parameter``, which makes a leaf. On a GPU, ``nn.Parameter(w).to(device)``
-# is none, and no parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is none after
-# ``model.cuda()``: build the model in ``with torch.device("cuda"):``. For weight dropout in ``_parameters``, take
+# **In a module,** wrap the finished tensor in ``nn.Parameter``. On a GPU, ``nn.Parameter(w).to(device)`` is
+# not a leaf, nor a parameter of the module. Move the module instead. A *buffer* that requires grad (``MetaModule``) is no leaf
+# after ``model.cuda()``: build the model in ``with torch.device("cuda"):``. For weight dropout in ``_parameters``, take
 # ``nn.utils.parametrize.register_parametrization(lstm, "weight_hh_l0", nn.Dropout(0.5))``.
 
 from torch import nn
@@ -254,7 +263,7 @@ assert loss < 0.05
 # %%
 # What not to do
 # --------------
-# **Make a leaf for the optimizer only,** or call ``retain_grad()``. The loss does not use that tensor.
+# **Make a leaf for the optimizer only,** or call ``retain_grad()``:
 
 
 def train(prepare):
@@ -285,7 +294,7 @@ assert train(retained) == [0.75] * 3
 # sphinx_gallery_end_ignore
 
 # %%
-# **Forget** ``requires_grad``. The optimizer takes such a tensor, too, and ``step()`` skips it.
+# **Forget** ``requires_grad``. ``step()`` then skips the tensor:
 
 w = torch.randn(3) * 0.01
 before = w.clone()
@@ -302,7 +311,7 @@ assert torch.equal(w, before) and w.is_leaf and w.grad is None
 # %%
 # Messages that are close to this one
 # -----------------------------------
-# The optimizer was given nothing. A module registers layers that are attributes, and not those in a plain Python list:
+# A module does not register the layers of a plain Python list:
 
 
 # sphinx_gallery_start_ignore
@@ -343,9 +352,9 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``nn.ModuleList([...])`` instead of the list. The message also comes if you filter by ``requires_grad`` after everything
-# was frozen, if LoRA found none of its modules or has no learning rate, or after a loop over a stored ``model.parameters()``:
-# call it again.
+# Write ``nn.ModuleList([...])`` instead of the list. The message also comes if all are frozen before a filter by
+# ``requires_grad``, if LoRA found none of its modules or has no learning rate, or after a loop over a stored
+# ``model.parameters()``: call it again.
 #
 # *One of the params is Module.parameters*: write ``[*a.parameters(), *b.parameters()]``. *One of the params is str*: put the
 # dict into a list. A single tensor, too, ``SGD([w], lr=0.1)``:
@@ -365,5 +374,5 @@ assert len(raised) == 1 and "should be an iterable of Tensors or dicts" in raise
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`: how a tensor stops being a leaf by accident.
+# - :ref:`sphx_glr_gallery_graphs_leaves_and_roots.py`.
 # - :ref:`sphx_glr_gallery_errors_grad_of_non_leaf.py`: the warning that the same tensor gives when its ``.grad`` is read.

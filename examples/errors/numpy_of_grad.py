@@ -110,13 +110,13 @@ assert _said == [f"RuntimeError: {message}"] * 7
 #    * - ``np.sum([...])`` or ``np.mean([...])`` of losses or layers, in training
 #      - ``torch.stack([...]).sum()`` or ``.mean()``, with ``axis=0`` ``.sum(0)`` or ``.mean(0)``
 #    * - ``np.sqrt(x)``, ``np.concatenate([...])`` in ``forward`` or in a loss
-#      - ``torch.sqrt(x)``, ``torch.cat([...])``
+#      - ``torch.sqrt(x)``, ``torch.cat([...])``; for ``np.std(x)``, ``x.std(correction=0)``
 #    * - ``np.random.normal(mu, sigma)`` in ``forward``
-#      - ``torch.distributions.Normal(mu, sigma).rsample()``
+#      - ``torch.distributions.Normal(mu, sigma).rsample()``; for a loss of ``-log_prob * reward``, ``.sample()``
 #    * - ``x * array``, with a constant of NumPy
 #      - ``x * torch.tensor(array).to(x)``, with the type and the device of ``x``
 #    * - a function for ``scipy.optimize.minimize(..., jac=True)``
-#      - ``return loss.item(), w.grad.numpy().astype(float)``
+#      - ``return loss.item(), torch.autograd.grad(loss, w)[0].numpy().astype(float)``
 #
 # Why
 # ---
@@ -145,7 +145,7 @@ assert z.item() == 12 and not root.requires_grad and w.grad.item() == 6
 #
 # The fix
 # -------
-# **To log or plot losses**: ``loss.item()`` is a Python number. A list of numbers also keeps no graphs in memory.
+# **To log or plot losses**: ``loss.item()`` is a Python number.
 
 losses = []
 for x, y in batches:
@@ -166,8 +166,6 @@ assert all(isinstance(loss, float) for loss in losses) and losses[-1] < losses[0
 # sphinx_gallery_end_ignore
 
 # %%
-# **To look at a tensor**: ``x.detach().cpu().numpy()``.
-#
 # **To train on a sum**: ``sum`` of Python and ``torch.stack`` keep the graph. What PyTorch cannot compute needs
 # :ref:`your own Function <sphx_glr_gallery_functions_exp_function.py>`.
 
@@ -212,15 +210,25 @@ assert np.allclose(torch.stack(_layers).sum(0).detach(), _by_numpy)
 assert all((layer.grad == 2).all() for layer in _layers)
 
 
+_place = torch.zeros(2, requires_grad=True)
+
+
 def _objective(start):
-    place = torch.tensor(start, dtype=torch.float32, requires_grad=True)
-    loss = (place - 3).square().sum()
-    loss.backward()
-    return loss.item(), place.grad.numpy().astype(float)
+    _place.data = torch.tensor(start, dtype=torch.float32)
+    loss = (_place - 3).square().sum()
+    return loss.item(), torch.autograd.grad(loss, _place)[0].numpy().astype(float)
 
 
-_value, _slope = _objective(np.zeros(2))
-assert _value == 18 and _slope.tolist() == [-6, -6] and _slope.dtype == np.float64
+for _ in range(2):  # with backward() and _place.grad, the second call would say -12
+    _value, _slope = _objective(np.zeros(2))
+    assert _value == 18 and _slope.tolist() == [-6, -6] and _slope.dtype == np.float64
+_numbers = torch.tensor([1.0, 2.0, 4.0])
+assert np.isclose(_numbers.std(correction=0).item(), np.std(_numbers.numpy()))
+assert not np.isclose(_numbers.std().item(), np.std(_numbers.numpy()))
+_policy = torch.distributions.Normal(_center, 0.5)
+for _draw, _learns in ((_policy.rsample, False), (_policy.sample, True)):
+    (_slope,) = torch.autograd.grad(_policy.log_prob(_draw()), _center)
+    assert (_slope != 0) == _learns
 # numbers in a new tensor: nothing reaches the model
 _lost = torch.tensor([(w**2).item(), 1.0], requires_grad=True).sum()
 w.grad = None
@@ -400,7 +408,7 @@ assert _said == [f"TypeError: {raised[0]}"] * 4 + [""] * 2
 # sphinx_gallery_end_ignore
 
 # %%
-# ``.cpu()`` copies the tensor. The line runs on both devices:
+# With ``.cpu()``, the line runs on both devices:
 
 # This needs a GPU.
 predicted = scores.argmax(1).cpu().numpy()
@@ -425,5 +433,5 @@ assert [array.tolist() for array in _kept] == [[5, 5, 5], [1, 1, 1]]
 #
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`: which copies share memory, and which keep the graph.
-# - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`: both directions, and what is copied.
+# - :ref:`sphx_glr_gallery_tensors_detach_clone_data.py`.
+# - :ref:`sphx_glr_gallery_tensors_numpy_and_torch.py`.

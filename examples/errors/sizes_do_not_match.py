@@ -23,8 +23,8 @@ The size of tensor a (3) must match the size of tensor b (4)
       + mean = table.mean(dim=1, keepdim=True)
         centered = table - mean
 
-   **Not this:** adding and removing dimensions until the message is gone. By accident, each element of one tensor can then meet
-   each element of the other.
+   **Not this:** adding and removing dimensions until the message is gone. Each element of one tensor can then meet each of the
+   other.
 """
 
 # %%
@@ -79,14 +79,14 @@ assert "tensor a (8) must match the size of tensor b (2)" in _said(
 #    * - the frame
 #      - what to fix
 #    * - a line of ``forward``, or ``loss = ...``
-#      - The two shapes in that line. Print them. If they differ by one or two, :ref:`see below <cat-sizes>`.
+#      - Print the two shapes in that line. If feature maps differ by one or two, :ref:`see below <cat-sizes>`.
 #    * - any line, in the last batch of an epoch
 #      - Noise, labels or a state that you make of size ``batch_size``: use ``len(x)``.
 #    * - ``Normalize`` of torchvision, *tensor a (4) … tensor b (3)*
 #      - The image has an alpha channel. Use ``image.convert("RGB")`` before.
 #    * - ``optimizer.step()``
-#      - The optimizer has the state of a parameter before it was resized: ``optimizer.state.pop(parameter)``. Was it loaded
-#        from a file of another model? Do not load it.
+#      - The optimizer has the state of a parameter before it was resized: ``optimizer.state.pop(parameter, None)``. Do not load
+#        the state of another model.
 #    * - a model of a library
 #      - Often a sequence that is longer than its positions, as *tensor a (600) … tensor b (512)*: use ``truncation=True,
 #        max_length=512`` in the tokenizer, less the new tokens of ``generate()``. Or ``input_ids`` of shape ``(batch, 1,
@@ -184,7 +184,7 @@ assert not _share[1, ..., 3:].any() and _share[0].eq(0.2).all()
 #
 # **A padding mask** ``(batch, keys)`` and scores ``(batch, heads, queries, keys)``: use ``mask[:, None, None, :]``.
 #
-# **A loss**: bring both to one shape, and put the assert there.
+# **A loss**: bring both to one shape, and assert it.
 
 from torch import nn
 
@@ -258,7 +258,7 @@ _plan.step()
 _kept = _adam.state[_other]["exp_avg"].clone()
 _weight.data, _weight.grad = torch.ones(4), None
 _weight.sum().backward()
-_adam.state.pop(_weight)
+_adam.state.pop(_weight, None)
 _other.grad = None
 assert not _said(_adam.step) and torch.allclose(_weight, torch.tensor(0.99))
 assert torch.equal(_adam.state[_other]["exp_avg"], _kept)
@@ -269,6 +269,11 @@ assert (_block(_x) + nn.Conv2d(64, 128, 1, stride=2)(_x)).shape == (2, 128, 5, 5
 assert "tensor a (4) must match the size of tensor b (3)" in _said(
     lambda: torch.ones(4, 8, 8).sub_(torch.ones(3, 1, 1))
 )
+_valid, _x = nn.Conv2d(4, 4, 3), torch.ones(1, 4, 9, 9)
+assert "tensor a (7) must match the size of tensor b (9)" in _said(
+    lambda: _valid(_x) + _x
+)
+assert (nn.Conv2d(4, 4, 3, padding=1)(_x) + _x).shape == _x.shape
 _pe, _x = torch.randn(50, 1, 16), torch.zeros(4, 10, 16)
 assert "tensor a (4) must match the size of tensor b (50)" in _said(lambda: _x + _pe)
 assert torch.equal((_x + _pe[: _x.size(1)].transpose(0, 1))[2, 7], _pe[7, 0])
@@ -289,7 +294,8 @@ assert nn.functional.cross_entropy(_sure.softmax(1), _labels) > 3  # two softmax
 # %%
 # *Tensor number 1* is the second in the list. Print ``[t.shape for t in tensors]``.
 #
-# - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder.
+# - **The sizes differ by one or two**: resize the upsampled map to the skip connection, in each block of the decoder. Without
+#   upsampling, give a convolution of 3 ``padding=1``.
 # - **A network that you cannot change**: if it halves the image ``n`` times, pad the sides to multiples of ``2**n``, 32 for
 #   YOLO and 64 for Stable Diffusion. Cut an output of the image's size back.
 # - **Outputs of several batches**, each padded to its own length: pad all to one length first.
@@ -342,8 +348,8 @@ assert torch.cat([token[:, None], words], dim=1).shape == (2, 6, 8)
 # sphinx_gallery_end_ignore
 
 # %%
-# A class token needs the missing dimension: ``torch.cat([token[:, None], words], dim=1)``. Losses have no dimension to join
-# along: ``torch.stack`` makes a new one.
+# A class token needs the missing dimension: ``torch.cat([token[:, None], words], dim=1)``. Losses have no dimension:
+# ``torch.stack`` makes one.
 
 rows = [torch.ones(3), torch.ones(3)]
 print(torch.stack(losses))
@@ -360,6 +366,5 @@ assert _said(lambda: torch.cat(losses)) == (
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_errors_stack_unequal_sizes.py`: samples that do not make a batch.
-# - :ref:`sphx_glr_gallery_errors_expanded_size.py`: a sequence that is longer than a table of positions.
+# - :ref:`sphx_glr_gallery_errors_expanded_size.py`.
 # - :ref:`sphx_glr_gallery_debugging_silent_mistakes.py`.
-# - In PyTorch's reference: `Broadcasting <https://docs.pytorch.org/docs/stable/notes/broadcasting.html>`__.

@@ -67,13 +67,12 @@ for _start, _view in (
 
 # %%
 # After ``split`` and ``chunk`` the name is ``Split`` or ``SplitWithSizes``. ``channel[0] = 1`` names ``Select``. *its base or
-# another view of its base has been modified* means that you wrote to ``image`` itself, and used ``channel`` after it: make
-# the views after that write, or write to ``image.clone()``.
+# another view of its base has been modified*: ``image`` was written before you used ``channel``. Make the views after the
+# write. If they should keep the old values, write to ``image.clone()``.
 #
 # Why
 # ---
-# ``for channel in image`` calls ``image.unbind()``, and that makes one node with an output for each channel. An index makes a
-# node for each view:
+# ``for channel in image`` calls ``image.unbind()``, which makes one node for all channels. An index makes a node for each view:
 
 image = torch.ones(3, 2, requires_grad=True)
 first, second, third = image
@@ -95,7 +94,8 @@ assert first._is_view() and a._is_view()
 #
 # The fix
 # -------
-# Use one operation for all channels, which makes a new tensor. A list needs ``torch.tensor(std)`` before it.
+# One operation for all channels makes a new tensor. Write a list as ``torch.tensor(std).to(image)``. Numbers for the images of
+# a batch: ``std[:, None, None, None]``.
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 image = image * std[:, None, None]
@@ -111,7 +111,7 @@ assert torch.equal(_right, std.repeat_interleave(4))
 # After ``q, k, v = qkv.chunk(3, dim=-1)``, write ``q = q * s``, or ``q = q.clone()`` before ``q[mask] = 0``, and use that
 # ``q``. ``squeeze_`` becomes ``squeeze``.
 #
-# If it has to be a loop, stack new channels, or write through an index:
+# If it has to be a loop, stack new channels (for chunks, ``torch.cat`` with their ``dim``), or write through an index:
 
 image = generator(torch.ones(4)).view(3, 2, 2)
 stacked = torch.stack([channel * s for channel, s in zip(image, std, strict=True)])
@@ -179,19 +179,16 @@ assert torch.equal(_weight.grad, torch.ones(3, 2))
 # sphinx_gallery_end_ignore
 
 # %%
-# If ``image`` is a leaf that requires a gradient, the index raises :ref:`a view of a leaf Variable
-# <part-of-a-leaf>`. If it is the result of a ReLU or a sigmoid, backward raises :ref:`modified by an
-# inplace operation <sphx_glr_gallery_errors_modified_in_place.py>`. Then use one of the first two ways.
+# If the index raises :ref:`a view of a leaf Variable <part-of-a-leaf>`, or backward :ref:`modified by an inplace operation
+# <sphx_glr_gallery_errors_modified_in_place.py>`, use one of the first two ways.
 #
-# **For a weight that you set or limit outside of forward**, keep the loop, and put it inside ``no_grad``.
+# **For a parameter that you set or limit outside of forward**, keep the loop, and put it inside ``no_grad``.
 #
-# **For a picture or a log**, as in ``denormalize`` or ``make_grid``, nothing has to be recorded: begin with
-# ``image.detach().clone()``.
+# **For a picture or a log**, as in ``denormalize`` or ``make_grid``, begin with ``image.detach().clone()``.
 #
 # What not to do
 # --------------
-# **In a forward pass, write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The values are right, and the
-# factors are missing from the gradient.
+# **In a forward pass, write inside** ``no_grad``, **through** ``.data`` **or** ``detach()``. The gradient lacks the factors.
 
 generator.zero_grad()
 image = generator(torch.ones(4)).view(3, 2, 2)
@@ -229,8 +226,8 @@ assert torch.equal(image, before)
 # %%
 # Similar messages
 # ----------------
-# **A backward hook on a module, and an in-place operation after it.** ``register_full_backward_hook`` makes the output of the
-# layer a view, and the ReLU below writes to it:
+# **A backward hook on a module, and an in-place operation.** The hook makes the input and the output of its layer views, and
+# the ReLU below writes to one:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -265,10 +262,10 @@ for _write in (
 # sphinx_gallery_end_ignore
 
 # %%
-# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``. If you
-# cannot edit the model, such as torchvision's ResNet or DenseNet, :ref:`hook a clone of the output
-# <sphx_glr_gallery_differentiation_hooks_on_modules.py>`. If the message names your own ``Function``, such as a gradient
-# reversal, return ``x.clone()`` from its ``forward``.
+# Switch off the in-place operations, those of ``F.relu`` too, and write ``out = out + skip`` instead of ``out += skip``. If the
+# model's output then differs, as with ``conv(relu(x)) + x``, or if you cannot edit the model, such as torchvision's ResNet,
+# :ref:`hook a clone of the output <sphx_glr_gallery_differentiation_hooks_on_modules.py>` instead. If the message names your
+# own ``Function``, such as a gradient reversal, return ``x.clone()`` from its ``forward``.
 
 for module in net.modules():
     if hasattr(module, "inplace"):
@@ -312,6 +309,31 @@ for _inplace in (True, False):
     _slopes.append(_residual.norm.weight.grad)
 assert torch.allclose(_found[0], _wanted[0], atol=1e-6) and _found[0].any()
 assert torch.allclose(*_slopes, atol=1e-4)
+
+
+class _Before(nn.Module):  # its ReLU in place also changes the skip connection
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(2, 2, 1), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return self.conv(self.relu(x)) + x
+
+
+_model = nn.Sequential(nn.Conv2d(2, 2, 1), _Before())
+with torch.no_grad():
+    _trained = _model(_pixels)
+_hook = _model[0].register_full_backward_hook(lambda module, inputs, outputs: None)
+assert "BackwardHookFunction is a view" in _says(lambda: _model(_pixels))
+_hook.remove()
+_hook = _model[0].register_forward_hook(_by_clone)
+assert torch.allclose(_model(_pixels), _trained)
+_hook.remove()
+_model[1].relu.inplace = False
+assert not torch.allclose(_model(_pixels), _trained)
+_alone = nn.Sequential(nn.Linear(2, 2), nn.ReLU(inplace=True))
+_alone[1].register_full_backward_hook(lambda module, inputs, outputs: None)
+assert "BackwardHookFunction is a view" in _says(lambda: _alone(torch.ones(1, 2)))
 # the views after the write, or the write to a clone
 for _after in (True, False):
     _first = torch.ones(3, 2, requires_grad=True)
@@ -322,6 +344,22 @@ for _after in (True, False):
     _views = _base.unbind() if _after else _views
     (_views[0].sum() + _written.sum()).backward()
     assert _first.grad[0].tolist() == 2 * [10.0 if _after else 6.0]
+# another view is written; a batch with a number for each image; chunks
+_base = torch.ones(3, 2, requires_grad=True) * 1
+_channel, *_ = _base
+_base.view(6)[5] = 3
+assert "another view of its base has been modified" in _says(lambda: _channel.sum())
+_images = torch.rand(3, 3, 2, 2)
+_each = torch.stack([one * s for one, s in zip(_images, std, strict=True)])
+assert torch.equal(_images * std[:, None, None, None], _each)
+assert not torch.equal(_images * std[:, None, None], _each)
+_wide = torch.rand(2, 6)
+assert torch.equal(torch.cat([p * 2 for p in _wide.chunk(3, dim=1)], dim=1), _wide * 2)
+for _dtype in (torch.float16, torch.float64):
+    _half = torch.rand(3, 2, 2, dtype=_dtype)
+    assert (
+        _half * torch.tensor([0.1, 0.2, 0.3]).to(_half)[:, None, None]
+    ).dtype == _dtype
 # a normalization in an attack, with lists, and a picture of an input
 _image, _mean, _std = (
     torch.rand(3, 2, 2, requires_grad=True),
@@ -366,6 +404,5 @@ assert _reversed().tolist() == [-1, 0]
 # %%
 # See also
 # --------
-# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views, and how they are recorded.
+# - :ref:`sphx_glr_gallery_differentiation_slice_assignment.py`: writes through views.
 # - :ref:`sphx_glr_gallery_differentiation_hooks_on_modules.py`: what a backward hook on a module gets.
-# - `torch.unbind <https://docs.pytorch.org/docs/stable/generated/torch.unbind.html>`__ in PyTorch's reference.
