@@ -35,7 +35,7 @@ DataLoader worker (pid(s) 1234) exited unexpectedly
 # %%
 # The code that raises it
 # -----------------------
-# A script, ``train.py``. With ``"spawn"`` it fails here as it does under Windows and macOS, where ``"spawn"`` is the default.
+# A script, ``train.py``. ``"spawn"`` is the default of Windows and macOS.
 
 # sphinx_gallery_start_ignore
 import gc
@@ -129,7 +129,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #    * - *is killed by signal: Killed*
 #      - Probably memory ran out, also that of a container or a SLURM job. Fewer workers (with DDP, each GPU has its own),
 #        ``prefetch_factor=1``. Load images in ``__getitem__``. If memory grows while you train, make a long list of file names
-#        a NumPy array.
+#        a NumPy array of ``str``.
 #    * - *The paging file is too small*
 #      - Fewer workers. Each one imports PyTorch.
 #    * - *Too many open files*, *0 items of ancdata*
@@ -138,8 +138,8 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 #      - Probably shared memory is full. Start a container with ``--shm-size=8g`` or ``--ipc=host``. Or fewer workers.
 #    * - *Segmentation fault*, *Aborted*, or nothing
 #      - Run with ``num_workers=0`` and ``python -X faulthandler train.py``. If it crashes there, you see the line. If not, take
-#        fewer workers, open files of h5py or LMDB in the first ``__getitem__``, not in ``__init__``, and for OpenCV call
-#        ``cv2.setNumThreads(0)``.
+#        fewer workers, open files of h5py or LMDB in the first ``__getitem__``, with no ``dataset[0]`` before the loop, and for
+#        OpenCV call ``cv2.setNumThreads(0)``.
 #
 # Why
 # ---
@@ -147,7 +147,7 @@ _freed = gc.collect()  # the loader that failed, before a new worker gets a copy
 # own, which Python refuses. An import does not run what is below ``if __name__ == "__main__":``. ``"forkserver"``, the default
 # of Linux from Python 3.14 on, needs the same line.
 #
-# Memory grows with the number of workers, since each one loads batches ahead:
+# Each worker loads batches ahead, which takes memory:
 
 import matplotlib.pyplot as plt
 
@@ -175,17 +175,17 @@ assert ahead == [2, 4, 8, 2]
 # %%
 # The fix
 # -------
-# Put the loop, or ``trainer.fit(...)``, or ``model.train(...)`` of YOLO, below ``if __name__ == "__main__":``. Leave classes
-# and functions above it: a spawned worker looks for them. It sees no variables that are set or changed below that line: pass
-# them to your dataset.
+# Put all that runs, such as ``trainer.fit(...)``, or ``model.train(...)`` of YOLO, below ``if __name__ == "__main__":``. Each
+# spawned worker runs again what is above: leave only imports, classes and functions there. It does not see variables from
+# below: pass them to your dataset.
 
 # sphinx_gallery_start_ignore
 script = """
 # sphinx_gallery_end_ignore
 from torch.utils.data import DataLoader
 
-loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
 if __name__ == "__main__":
+    loader = DataLoader(range(4), num_workers=1, multiprocessing_context="spawn")
     for batch in loader:
         print(batch)
 # sphinx_gallery_start_ignore
@@ -194,7 +194,7 @@ _run(script)
 assert _said_by_workers() == ""
 # what a spawned worker imports: the script under another name
 _seen = runpy.run_path(folder.name + "/train.py", run_name="__mp_main__")
-assert "loader" in _seen and "batch" not in _seen
+assert "DataLoader" in _seen and "loader" not in _seen
 with open(folder.name + "/train.py", "w") as file:
     file.write('SIZE = 32\nif __name__ == "__main__":\n    SIZE = 64\n')
 for _name, _size in (("__mp_main__", 32), ("__main__", 64)):
@@ -281,7 +281,7 @@ assert pickle.loads(pickle.dumps(partial(collate, 10)))([1]) == [10]
 # Caught KeyError in DataLoader worker process 0
 # ----------------------------------------------
 # Your ``__getitem__`` or ``collate_fn`` raised. The last line says what. Often it is a pandas table that was filtered or
-# shuffled, and kept its old row labels:
+# split, and kept its old row labels:
 
 import pandas as pd
 from torch.utils.data import DataLoader, Dataset
@@ -332,6 +332,36 @@ print(values)
 
 # sphinx_gallery_start_ignore
 assert values == [0.3, 0.4]
+
+
+class _Numbers(Dataset):
+    """The numbers of a file that the first __getitem__ opens, each at its place."""
+
+    file = None
+
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, index):
+        self.file = self.file or os.open(f"{folder.name}/numbers", os.O_RDONLY)
+        os.lseek(self.file, index, os.SEEK_SET)
+        time.sleep(0.005 + 0.01 * (index % 2))
+        return os.read(self.file, 1)[0]
+
+
+with open(f"{folder.name}/numbers", "wb") as file:
+    file.write(bytes(range(20)))
+for _first, _right in ((False, True), (True, False)):
+    _numbers = _Numbers()
+    _ = _numbers[0] if _first else None  # opens the file before the workers are forked
+    _read = [x.item() for x in DataLoader(_numbers, num_workers=2)]
+    assert (_read == [*range(20)]) == _right, _read
+import pathlib
+
+import numpy as np
+
+assert np.array([pathlib.Path("a")]).dtype == object  # a list of objects again
+assert np.array(["a", "b"]).dtype.kind == "U"
 # sphinx_gallery_end_ignore
 
 # %%
@@ -383,7 +413,7 @@ assert last == (
 # sphinx_gallery_end_ignore
 
 # %%
-# (The site is built without a GPU: hidden code stands in for it.) The lines above ``_lazy_init`` show which of your lines asked
+# (Hidden code stands in for the GPU.) The lines above ``_lazy_init`` show which of your lines asked
 # for the GPU. Keep the dataset's tensors on the CPU, and move whole batches in the training loop:
 
 
@@ -413,7 +443,7 @@ folder.cleanup()
 #
 # There appear to be leaked semaphore objects to clean up at shutdown
 # -------------------------------------------------------------------
-# Python warns of what a program left behind, for example when it was killed. This one kills itself:
+# Python warns when a program was killed, for example. This one kills itself:
 
 import re
 import subprocess

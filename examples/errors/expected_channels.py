@@ -71,24 +71,24 @@ def _says(call):
 #
 # Why
 # ---
-# A convolution takes the second dimension of a batch as the channels. So the number that you *got* tells you what is there:
+# The number that you *got* tells you what is in the second dimension:
 #
 # - **1**: gray images, or in ``nn.Conv1d`` one series. If only some files are gray, open all with Pillow's ``convert("RGB")``,
 #   which takes 8 bits.
 # - **3, and the layer expects 1**: color images. Make the layer for 3, or open them with ``convert("L")``.
-# - **3, and the layer expects 4**: the line that opens the files drops a channel, as ``convert("RGB")`` and ``cv2.imread`` do.
-#   In a diffusion model, the VAE must encode the image first.
-# - **4, and the layer expects 3**: PNG images with transparency. ``convert("RGB")`` drops it, and a drawing can turn all black.
-#   Use ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")``.
+# - **3, and the layer expects 4**: ``convert("RGB")`` and ``cv2.imread`` drop a fourth channel. In a diffusion model, the VAE
+#   must encode the image first.
+# - **4, and the layer expects 3**: often PNG images with transparency. ``convert("RGB")`` can turn a drawing all black. Use
+#   ``Image.alpha_composite(Image.new("RGBA", image.size, "white"), image.convert("RGBA")).convert("RGB")``.
 # - **28, 224, 640**: a height, because the channels are last. In ``nn.Conv1d`` it is a length, in ``nn.Conv3d`` a number of
 #   video frames: write ``x.transpose(1, 2)``.
-# - **Your batch size**: the dimension of the channels is missing, see below.
+# - **Your batch size**: the dimension of the channels is missing, see below. In ``nn.Conv1d`` after an LSTM, the batch may be
+#   second: ``x.permute(1, 2, 0)``.
 # - **4, 8, 9 or 16 in a diffusion model**: its parts are of different models, such as a UNet for inpainting.
 # - **A different number**: make the layer for it. Inside the network it is the output channels of the layer before, and after
 #   ``torch.cat`` their sum.
 #
-# When the channels are last, ``permute`` moves them. ``reshape`` gives the same shape, but the three colors of a pixel become
-# three pixels:
+# ``permute`` moves channels that are last. With ``reshape``, the three colors of a pixel become three pixels:
 
 import matplotlib.pyplot as plt
 
@@ -129,7 +129,7 @@ assert conv(images).shape == (1, 6, 24, 24)
 # sphinx_gallery_end_ignore
 
 # %%
-# A trained network gets the gray channel three times. Channels that are last move with ``permute``:
+# A trained network gets the gray channel three times. Images of OpenCV are BGR: write ``photo.flip(-1)`` before ``permute``.
 
 trained = nn.Conv2d(3, 6, kernel_size=5)  # stands for the first layer
 print(tuple(trained(images.repeat_interleave(3, dim=-3)).shape))
@@ -148,6 +148,12 @@ assert "to have 3 channels, but got 60 channels" in _says(lambda: trained(photo)
 assert trained(torch.rand(2, 28, 28, 3).permute(0, 3, 1, 2)).shape == (2, 6, 24, 24)
 _series, _conv1d = torch.rand(2, 50, 3), nn.Conv1d(3, 6, 5)
 assert "to have 3 channels, but got 50 channels" in _says(lambda: _conv1d(_series))
+_by_time = _series.transpose(0, 1)  # (time, batch, features), as of an LSTM
+assert "to have 3 channels, but got 2 channels" in _says(lambda: _conv1d(_by_time))
+assert torch.equal(_by_time.permute(1, 2, 0), _series.transpose(1, 2))
+_bgr = photo.flip(-1)  # as OpenCV reads the photo
+assert torch.equal(_bgr.flip(-1).permute(2, 0, 1), photo.permute(2, 0, 1))
+assert not torch.equal(_bgr.permute(2, 0, 1), photo.permute(2, 0, 1))
 _slid = torch.stack([_series[:, i : i + 5] for i in range(46)], 1)
 _wanted = torch.einsum("ntkc,ock->not", _slid, _conv1d.weight)
 _wanted = _wanted + _conv1d.bias[:, None]
@@ -178,10 +184,10 @@ assert raised == [
 # sphinx_gallery_end_ignore
 
 # %%
-# Write ``conv(gray[None, None])``. A batch of flat images ``(64, 784)`` needs ``x.view(-1, 1, 28, 28)``. Noise for a generator
-# needs ``z[:, :, None, None]``. A video ``(batch, time, 3, height, width)`` needs ``video.flatten(0, 1)``: each frame is a
-# sample. A volume ``(batch, channels, depth, height, width)`` needs ``nn.Conv3d``. A batch of gray images without channels is
-# taken for one image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
+# Write ``conv(gray[None, None])``. Flat images ``(64, 784)`` need ``x.view(-1, 1, 28, 28)``, noise for a generator
+# ``z[:, :, None, None]``, a video ``(batch, time, 3, height, width)`` ``video.flatten(0, 1)``, with each frame as a sample, a
+# volume ``(batch, channels, depth, height, width)`` ``nn.Conv3d``. A batch of gray images without channels is taken for one
+# image. For ``nn.Conv1d(1, …)`` and ``(batch, features)`` the fix is the same:
 
 batch = torch.ones(64, 28, 28)
 print(tuple(conv(batch.unsqueeze(1)).shape))
@@ -216,9 +222,18 @@ _gray.putpixel((1, 2), 99)
 assert all(c.tobytes() == _gray.tobytes() for c in _gray.convert("RGB").split())
 _deep = Image.frombytes("I;16", (2, 1), bytes([0, 1, 0, 2]))  # 256 and 512
 assert _deep.convert("RGB").getextrema() == ((255, 255),) * 3  # clipped
-_white = Image.new("RGBA", _drawing.size, "white")
-_white = Image.alpha_composite(_white, _drawing).convert("RGB")
+
+
+def _on_white(image):
+    white = Image.new("RGBA", image.size, "white")
+    return Image.alpha_composite(white, image.convert("RGBA")).convert("RGB")
+
+
+_white = _on_white(_drawing)
 assert _white.getpixel((0, 0)) == (255,) * 3 and _white.getpixel((1, 1)) == (0,) * 3
+for _mode in ("RGB", "L", "P", "CMYK"):  # the other files of a folder stay as they are
+    _other = Image.new("RGB", (2, 2), (255, 0, 0)).convert(_mode)
+    assert _on_white(_other).tobytes() == _other.convert("RGB").tobytes()
 assert conv(batch.unsqueeze(1)).shape == (64, 6, 24, 24)
 _table, _conv1d = torch.rand(8, 10), nn.Conv1d(1, 6, 3)
 assert "to have 1 channels, but got 8 channels" in _says(lambda: _conv1d(_table))
@@ -263,9 +278,9 @@ assert raised[1:] == [
 # sphinx_gallery_end_ignore
 
 # %%
-# A trained network needs larger images: ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")`` makes them for a
-# batch. A short sentence or series needs padding at its end. *(258 x 2)* with ``padding=1`` is 256 × 0, an empty slice. In a
-# new LeNet, pad the first convolution:
+# A trained network needs larger images: ``torch.nn.functional.interpolate(images, size=32, mode="bilinear")``. Pad a short
+# sentence or series at its end. *(258 x 2)* with ``padding=1`` is 256 × 0, an empty slice. In a new LeNet, pad the first
+# convolution:
 
 x = torch.ones(1, 1, 28, 28)
 for layer in [nn.Conv2d(1, 6, 5, padding=2), *net[1:]]:

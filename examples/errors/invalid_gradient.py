@@ -20,7 +20,7 @@ returned an invalid gradient at index 0
       - of_x = (gradient * scale).sum(0)
       + of_x = gradient * scale
 
-   **Not this:** ``expand`` the gradient to the shape that the message asks for. The message is gone, and the gradient is wrong.
+   **Not this:** ``expand`` the gradient to the shape that the message asks for. The gradient is then wrong.
 """
 
 # %%
@@ -85,14 +85,15 @@ def _message(call):
 #    * - ``ScaleBackward``, and ``Scale`` is your class
 #      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
-#      - the call of the library. Compare your shapes with the library's example. A first size of 0: nothing is left to draw.
+#      - your call. Compare its shapes with the library's example. A first size of 0: nothing is left to draw.
 #    * - ``MmBackward`` or ``AddmmBackward``, without a ``0``
 #      - a ``Linear`` on a GPU in PyTorch 1.9, which does not check its input. ``got`` has its ``in_features``, ``expected``
 #        the input's size. See :ref:`the CPU's error <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
 #    * - ``AddmmBackward0`` or another node of PyTorch
-#      - often code that changes the size of a tensor through ``.data``
+#      - often code that changes a size through ``.data``
 #    * - your class or a node, and ``forward`` sets a parameter with ``.data =`` (LSQ under DDP)
-#      - the parameter. Give it its shape in ``__init__``, and use ``.data.copy_(value)``.
+#      - the parameter. Give it its shape in ``__init__``, and its value by ``.data.copy_(value)`` in a batch *before* DDP, so
+#        that all processes get the same.
 #    * - ``expected ... [0]`` with DeepSpeed ZeRO-3
 #      - a partitioned weight, often used outside its own layer. Call the layer, or take ZeRO-2.
 #    * - ``CompiledFunctionBackward``
@@ -104,8 +105,7 @@ def _message(call):
 #
 # Why
 # ---
-# A gradient has one number for each number of its tensor. ``scale`` was broadcast over the two rows, so its gradient is a sum
-# over them. ``x`` was not.
+# ``scale`` was broadcast over the two rows, so its gradient is a sum over them. ``x`` was not.
 
 y = Scale.apply(x, scale)
 
@@ -114,9 +114,8 @@ y = Scale.apply(x, scale)
 # %%
 # The fix
 # -------
-# **In your own Function**: sum over the dimensions in which the argument was broadcast, and over no others. Undo ``flatten``
-# with ``reshape_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Then run
-# ``gradcheck``.
+# **In your own Function**: sum over the dimensions in which the argument was broadcast. Undo ``flatten`` with
+# ``reshape_as(x)``, ``t()`` with ``.t()``, top-k with ``torch.zeros_like(x).scatter(dim, index, gradient)``. Run ``gradcheck``.
 
 
 class FittingScale(Scale):
@@ -303,8 +302,8 @@ assert len(raised) == 1 and raised[0] == (
 # sphinx_gallery_end_ignore
 
 # %%
-# Make new parameters instead, and then a new optimizer. Freeze and share again what was frozen or shared. For an activation,
-# write ``y = y[:2]`` in the place of ``y.data = y.data[:2]``.
+# Make new parameters instead, then a new optimizer, scheduler and DDP. Freeze and share again what was frozen or shared. For an
+# activation, write ``y = y[:2]``.
 
 layer = nn.Linear(4, 3)
 old_output = layer(torch.ones(2, 4))
@@ -338,6 +337,82 @@ for _weight, _data in zip(_part.parameters(), _full, strict=True):
 assert _message(_part(torch.ones(2, 4)).sum().backward).endswith("compatible with [0]")
 _frozen = nn.Parameter(torch.ones(2), requires_grad=False)
 assert nn.Parameter(_frozen.detach()).requires_grad
+# what has to be made again: a scheduler of the old optimizer leaves the new one's rate
+_decays = [torch.optim.SGD(layer.parameters(), lr=1.0) for _ in range(2)]
+_scheduler = torch.optim.lr_scheduler.ExponentialLR(_decays[0], 0.5)
+for _decay in _decays:
+    _decay.step()
+_scheduler.step()
+assert [_decay.param_groups[0]["lr"] for _decay in _decays] == [0.5, 1]
+# two processes of DDP: who has another value or parameter after the wrapping trains another model
+import subprocess
+import sys
+import tempfile
+
+_program = """
+import datetime, sys, torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+rank = int(sys.argv[1])
+dist.init_process_group(
+    "gloo", init_method="file://" + sys.argv[2], rank=rank, world_size=2,
+    timeout=datetime.timedelta(seconds=120),
+)
+
+
+class Step(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.step, self.ready = nn.Parameter(torch.ones(1)), False
+
+    def forward(self, x):
+        if not self.ready:
+            self.step.data.copy_(x.mean())
+            self.ready = True
+        return (self.step * x).sum()
+
+
+def train(first, make, change):
+    model = make()
+    wrapped = None if first else DDP(model)
+    change(model)
+    wrapped = DDP(model) if first else wrapped
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        wrapped(torch.full((1, 1), rank + 1.0)).sum().backward()
+        optimizer.step()
+    values = [torch.zeros_like(p := next(model.parameters())) for _ in range(2)]
+    dist.all_gather(values, p.detach())
+    return torch.equal(*values)
+
+
+def prune(model):
+    model.weight = nn.Parameter(model.weight.detach()[:2].clone())
+    model.bias = nn.Parameter(model.bias.detach()[:2].clone())
+
+
+def layer():
+    torch.manual_seed(0)
+    return nn.Linear(1, 3)
+
+
+for make, change in ((Step, lambda m: m(torch.full((1, 1), rank + 1.0))), (layer, prune)):
+    assert train(True, make, change) and not train(False, make, change)
+dist.destroy_process_group()
+"""
+with tempfile.TemporaryDirectory() as _folder:
+    _ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _program, str(rank), f"{_folder}/store"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        for rank in range(2)
+    ]
+    for _rank in _ranks:
+        _said = _rank.communicate()[0].decode()
+        assert _rank.returncode == 0, _said
 # sphinx_gallery_end_ignore
 
 # %%
@@ -509,7 +584,7 @@ assert raised[0].startswith("Jacobian mismatch for output 0 with respect to inpu
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_functions_exp_function.py`: a custom Function from the start.
-# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what backward may return, and where ``None`` belongs.
+# - :ref:`sphx_glr_gallery_functions_change_the_gradient.py`: what backward may return.
 # - :ref:`sphx_glr_gallery_functions_gradcheck.py`: finds wrong gradients that have the right shape.
 # - In PyTorch's reference: `Extending torch.autograd
 #   <https://docs.pytorch.org/docs/stable/notes/extending.html#extending-torch-autograd>`__.

@@ -102,10 +102,8 @@ for _in_place in (True, False):  # as in MAML: two steps, and the gradient by th
 #
 # - ``False``, ``True``: ``w`` was computed. If an update did it, write ``w -= ...`` under ``no_grad()``, as below. In MAML,
 #   keep the result, and use ``torch.autograd.grad(loss, w, create_graph=True)`` instead of ``w.grad``. If it was computed when
-#   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()`` last.
-#   For an activation, call ``w.retain_grad()`` before ``backward()``. In an attack on an image, ``w -= ...`` also changes
-#   an original that was kept as ``w.data``: end the update with ``.detach().requires_grad_()``, and delete the line with
-#   ``zero_()``.
+#   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()``, in a
+#   module ``nn.Parameter(...)``, last. For an activation, call ``w.retain_grad()`` before ``backward()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
 #   it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
@@ -146,12 +144,12 @@ for _ in range(3):  # a new leaf in each step, without zero_()
 assert torch.allclose(_w, _same)
 
 
-def _attack(in_place):
+def _attack(in_place, keep=lambda image: image.data):
     """How far do five steps go from the original image? They may go 0.2 far."""
     torch.manual_seed(0)
     network, original = nn.Linear(4, 2), torch.rand(3, 4)
     image = original.clone()
-    start = image.data  # the same memory
+    start = keep(image)
     image.requires_grad_()
     for _ in range(5):
         loss = nn.functional.cross_entropy(network(image), torch.tensor([0, 1, 0]))
@@ -169,6 +167,35 @@ def _attack(in_place):
 
 
 assert _attack(in_place=False) == 0.2 and _attack(in_place=True) == 0.5
+assert _attack(in_place=True, keep=lambda image: image.detach().clone()) == 0.2
+
+
+def _path(keep):
+    """The first number of w before each of three steps that change it in place."""
+    w, path = torch.tensor([1.0, 2.0], requires_grad=True), []
+    for _ in range(3):
+        path.append(keep(w))
+        (w - 5).square().sum().backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+        w.grad.zero_()
+    return [round(float(point[0]), 2) for point in path]
+
+
+assert _path(lambda w: w.detach().clone()) == [1, 1.8, 2.44]
+for _keep in (lambda w: w.data, lambda w: w.detach().numpy()):  # one memory
+    assert _path(_keep) == [2.95] * 3
+
+
+class _Own(nn.Module):
+    def __init__(self, make):
+        super().__init__()
+        self.w = make(torch.ones(2))
+
+
+assert not [*_Own(lambda w: nn.Parameter(w).to(torch.float64)).parameters()]
+assert not [*_Own(lambda w: w.to(torch.float64).requires_grad_()).parameters()]
+assert len([*_Own(lambda w: nn.Parameter(w.to(torch.float64))).parameters()]) == 1
 _hidden = torch.ones(2, requires_grad=True) * 3
 _hidden.retain_grad()
 _hidden.square().sum().backward()
@@ -190,7 +217,8 @@ assert (_new.is_leaf, _new.requires_grad) == (True, False)
 # %%
 # The fix
 # -------
-# **You update by hand.** Write into ``w`` while nothing is recorded:
+# **You update by hand.** Write into ``w`` while nothing is recorded. This also changes what you kept of it, as ``w.data`` or
+# ``w.detach().numpy()``. For a plot, or the original in an attack, keep ``w.detach().clone()``.
 
 w = torch.tensor([1.0, 2.0], requires_grad=True)
 
@@ -238,8 +266,9 @@ assert all(p.grad is None for p in model.parameters())
 
 # %%
 # Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. Code that reads or scales
-# gradients belongs between ``backward()`` and ``zero_grad()``. Skip parameters without a gradient, frozen or unused ones. In a
-# vector of all gradients, put ``torch.zeros_like(p)`` there. From a library's optimizer, leave them out.
+# gradients belongs between ``backward()`` and ``step()``, with a scaler after ``scaler.unscale_(optimizer)``. Skip parameters
+# without a gradient. In a vector of all gradients, put ``torch.zeros_like(p)`` there. From a library's optimizer, leave them
+# out.
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
@@ -248,6 +277,29 @@ optimizer.zero_grad()
 
 # sphinx_gallery_start_ignore
 assert model.weight.grad is None and model.bias.grad is None
+
+
+def _stepped(clips, scale=1.0, unscales=False):
+    """What one step of SGD changes, if clips tells the places at which it clips."""
+    layer = nn.Linear(2, 1, bias=False)
+    before = layer.weight.detach().clone()
+    sgd = torch.optim.SGD(layer.parameters(), lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=scale)
+    scaler.scale(3 * layer(torch.ones(1, 2)).sum()).backward()
+    if unscales:
+        scaler.unscale_(sgd)
+    if "before the step" in clips:
+        nn.utils.clip_grad_norm_(layer.parameters(), 0.1)
+    scaler.step(sgd)
+    if "after the step" in clips:
+        nn.utils.clip_grad_norm_(layer.parameters(), 0.1)
+    return (layer.weight - before).norm().item()
+
+
+assert abs(_stepped("before the step") - 0.1) < 1e-4
+assert _stepped("after the step") == _stepped("") > 4  # too late, and silent
+assert abs(_stepped("before the step", 1024.0, unscales=True) - 0.1) < 1e-4
+assert _stepped("before the step", 1024.0) < 1e-3  # clips the scaled gradient
 _used, _unused = nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))
 _both = [_unused, _used]
 _used.square().sum().backward()
@@ -256,19 +308,11 @@ nn.utils.vector_to_parameters(
     nn.utils.parameters_to_vector(_both).detach() - 0.1 * _joined, _both
 )
 assert _unused.eq(1).all() and torch.allclose(_used, torch.tensor(0.8))
-# sphinx_gallery_end_ignore
-
-# %%
-# What not to do
-# --------------
-# **Test for None and go on.** The second step then fails where it needs the gradient:
-
-# sphinx_gallery_start_ignore
+# What not to do: the second step fails where it needs the gradient.
 raised = []
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     try:
-        # sphinx_gallery_end_ignore
         w = torch.tensor([1.0, 2.0], requires_grad=True)
         for _ in range(3):
             loss = (w - 5).square().sum()
@@ -276,10 +320,8 @@ with warnings.catch_warnings():
             w = w - 0.1 * w.grad
             if w.grad is not None:
                 w.grad.zero_()
-    # sphinx_gallery_start_ignore
     except TypeError as error:
         raised.append(str(error))
-        print("TypeError:", error)
 assert raised == ["unsupported operand type(s) for *: 'float' and 'NoneType'"]
 assert torch.allclose(w, torch.tensor([1.8, 2.6]))  # after one step
 # sphinx_gallery_end_ignore

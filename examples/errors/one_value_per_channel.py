@@ -73,8 +73,8 @@ assert raises(nn.BatchNorm2d(4), 1, 4, 1, 1) and not raises(
 #
 # Why
 # ---
-# In training, batch norm subtracts the mean of the batch and divides by its standard deviation. The mean of one value is the
-# value itself, so every value and its gradient would become 0. Two values come out near +1 and −1:
+# Batch norm subtracts the mean of the batch. The mean of one value is the value itself, so every value and its gradient would
+# become 0. Two values come out near +1 and −1:
 
 import matplotlib.pyplot as plt
 
@@ -130,19 +130,19 @@ for _row in DataLoader(samples, batch_size=1, drop_last=True):
 # sphinx_gallery_end_ignore
 
 # %%
-# - **With** ``batch_size=1``: take a larger batch size. ``drop_last=True`` does not help.
+# - **With** ``batch_size=1``: take a larger one. ``drop_last=True`` does not help.
 # - **DataParallel** splits each batch, and so does TabNet (``virtual_batch_size``). Take a batch size that makes equal parts of
 #   two samples or more, and ``drop_last=True``.
 # - **The batch is larger**, the message says ``[1, ...]``: look for a mask, ``squeeze`` or mean that leaves one row.
 # - **In validation, or when you use the model**, such as an actor for one state: call ``model.eval()``, and ``model.train()``
 #   before you train on. For Monte Carlo dropout, call ``train()`` on the dropout layers alone.
 # - **In a dry run with one image**, as in ``__init__`` of YOLO or in a summary: ``eval()`` before it and ``train()`` after it.
-# - **Only one sample fits in memory**: in a new model, take ``nn.GroupNorm``, with more than one channel in each group. In a
-#   pretrained model, call ``eval()`` on its batch norms after each ``model.train()``.
+# - **Only one sample fits in memory**: in a new model or head, take ``nn.GroupNorm``, with more than one channel in each group.
+#   In pretrained layers, call ``eval()`` on the batch norms after each ``model.train()``.
 # - **DistributedDataParallel** with one sample on each GPU: wrap ``nn.SyncBatchNorm.convert_sync_batchnorm(model)``.
 #
-# ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. It needs more than one value in each channel of
-# each sample. Use larger images, or build the model without it where they are one pixel.
+# ``nn.InstanceNorm`` says *Expected more than 1 spatial element when training*. Use larger images, or leave it out where they
+# are one pixel.
 
 # sphinx_gallery_start_ignore
 _fine = nn.ModuleDict({"backbone": nn.BatchNorm1d(4), "head": nn.Linear(4, 2)})
@@ -160,6 +160,10 @@ for _part in _mc.modules():
         _part.train()
 assert not torch.equal(_mc(samples[:1]), _mc(samples[:1]))
 assert not _mc[1].running_mean.any()
+# a new batch norm in evaluation does not normalize, a group norm of one sample does
+_large = 50 + torch.rand(1, 4)
+assert torch.allclose(nn.BatchNorm1d(4).eval()(_large), _large, rtol=1e-3)
+assert nn.GroupNorm(2, 4)(_large).mean().abs() < 1e-3
 # a trained batch norm with one sample: the layers learn, the statistics stay
 _tuned = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout()).train()
 _tuned[1].eval()

@@ -71,7 +71,7 @@ def says(call):
 #
 # Why
 # ---
-# Without a ``collate_fn`` the loader calls ``torch.stack``. Find out which samples differ:
+# The loader calls ``torch.stack``. Find out which samples differ:
 
 from collections import Counter
 
@@ -82,7 +82,7 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 # sphinx_gallery_end_ignore
 
 # %%
-# For pairs of tensors, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
+# For pairs, count ``sample[0].shape``, then ``sample[1].shape``. What the shapes tell:
 #
 # - **(3, 112, 112) and (3, 112, 149)**, images: write ``Resize((112, 112))``, since ``Resize(112)`` sets the shorter side only.
 #   A mask of classes needs ``InterpolationMode.NEAREST``. Scale boxes by the same factors.
@@ -91,13 +91,13 @@ assert Counter(tuple(sample.shape) for sample in sentences) == {(3,): 1, (5,): 1
 #   and black and white masks with ``convert("L")``.
 # - **(2, …) and (1, …)**, or (…, 2) and (…): stereo and mono. Take the mean of the two channels.
 # - **Points, rays**: draw equally many.
-# - **Words, sounds**: pad them. For a tokenizer of Hugging Face, see below.
+# - **Words, sounds**: pad them. With a tokenizer, see below.
 # - **Boxes**, for torchvision's detectors: return ``tuple(zip(*samples))`` in the ``collate_fn``.
 #
 # The fix
 # -------
-# Pad each batch to its longest sample, and keep the lengths. ``pad_sequence`` pads the first dimension. In sounds, time is the
-# last one: begin with ``samples = [sample.T for sample in samples]``, and return ``batch.transpose(1, 2)``.
+# ``pad_sequence`` pads the first dimension. In sounds, time is the last one: begin with ``samples = [sample.T for sample in
+# samples]``, and return ``batch.transpose(1, 2)``. For lists of measurements, write ``as_tensor(sample, dtype=torch.float)``.
 
 from torch import nn
 
@@ -141,6 +141,15 @@ assert "equal size" in says(lambda: next(iter(DataLoader(_pairs, 2))))
 _collated = DataLoader(_pairs, 2, collate_fn=lambda b: tuple(zip(*b, strict=True)))
 _images, _targets = next(iter(_collated))
 assert _targets[1]["boxes"] is _boxes[1] and len(_images) == 2
+from torch.utils.data import default_collate
+
+_targets = torch.ones(1), torch.zeros(1)  # torch.tensor loses their dimension
+assert torch.stack(_targets).equal(default_collate(_targets))
+assert torch.stack(_targets).shape == (2, 1) and torch.tensor(_targets).shape == (2,)
+_mixed = [[1, 2], [1.5]]  # the first row is of integers
+assert pad(_mixed)[0].tolist() == [[1, 2], [1, 0]]
+_floats = [torch.as_tensor(sample, dtype=torch.float) for sample in _mixed]
+assert pad(_floats)[0].tolist() == [[1, 2], [1.5, 0]]
 # one shape into each batch: lists of numbers are a batch_sampler
 _latents = [
     torch.full((4, *size), 1.0) for size in ((9, 15), (10, 14), (9, 15), (10, 14))
@@ -161,7 +170,7 @@ with mock.patch("torch.utils.data.get_worker_info"):  # as in a worker
 
 # %%
 # If your samples are pairs of a text and a number, begin with ``texts, labels = zip(*samples)``, pad the texts, and return
-# ``torch.tensor(labels)`` too. The lengths tell words from padding:
+# ``torch.tensor(labels)`` too, for tensors ``torch.stack(labels)``. The lengths tell words from padding:
 
 import matplotlib.pyplot as plt
 
@@ -302,9 +311,10 @@ assert torch.tensor([row for row in ([1, 2], []) if row]).tolist() == [[1, 2]]
 # %%
 # - **A tokenizer of Hugging Face** (*you should probably activate truncation and/or padding*) pads the texts of one call with
 #   ``padding=True, truncation=True``. In a loader, pass ``collate_fn=DataCollatorWithPadding(tokenizer)``, or
-#   ``DataCollatorForTokenClassification`` if each word has a label, ``DataCollatorForSeq2Seq`` if the labels are a text, or the
-#   tokens of an LLM with −100 for the prompt: ``DataCollatorForLanguageModeling`` would overwrite those. Remove text columns.
-# - **(got 0)**: leave out empty rows. ``reset()`` of Gymnasium returns a pair: ``state, info = env.reset()``.
+#   ``DataCollatorForTokenClassification`` if each *token* has a label (by ``word_ids()``),
+#   ``DataCollatorForSeq2Seq`` if the labels are a text, or the tokens of an LLM with −100 for the prompt:
+#   ``DataCollatorForLanguageModeling`` would overwrite those. Remove text columns.
+# - **(got 0)**: leave out empty rows and their labels. Gymnasium returns a pair: ``state, info = env.reset()``.
 # - **Other lists**: pad them. Tokens are ``torch.long``, measurements ``torch.float``.
 
 rows = [torch.tensor(row, dtype=torch.long) for row in lists]
@@ -353,14 +363,19 @@ for _column in ([True], ["a"]):
 # sphinx_gallery_end_ignore
 
 # %%
-# Print ``table.dtypes``. ``get_dummies`` is for classes, ``pd.to_numeric`` for text such as ``"22"``, ``np.stack`` for a
-# column of vectors, and ``list(d.values())`` for a dictionary. Ask for one type:
+# Print ``table.dtypes``. ``get_dummies`` is for classes, with test rows in the same call, ``pd.to_numeric`` for text such as
+# ``"22"``, ``np.stack`` for a column of vectors, ``list(d.values())`` for a dictionary. Ask for one type:
 
 x = torch.tensor(table.to_numpy(dtype="float32"))
 print(x)
 
 # sphinx_gallery_start_ignore
 assert x.tolist() == [[22, 0, 1], [38, 1, 0]]
+_train, _test = (pd.DataFrame({"c": [*letters]}) for letters in ("xy", "yz"))
+_train_part, _test_part = (pd.get_dummies(part) for part in (_train, _test))
+assert _train_part.shape == _test_part.shape  # other columns, and no error
+assert _train_part["c_y"].tolist() == [False, True] and next(iter(_test_part)) == "c_y"
+assert pd.get_dummies(pd.concat([_train, _test])).shape == (4, 3)
 _text = pd.DataFrame({"age": ["22", "?", "38"]})
 assert pd.get_dummies(_text).shape == (3, 3)  # a column for each number
 assert "Unable to parse string" in says(lambda: pd.to_numeric(_text["age"]))
@@ -376,7 +391,7 @@ assert torch.tensor(np.stack(_vectors)).shape == (2, 3)
 # %%
 # default_collate: found <class 'NoneType'>
 # -----------------------------------------
-# The dataset could not read a file, or it has no ``return``. Or a part of a sample, such as its label, is ``None``.
+# The dataset could not read a file, or has no ``return``, or a part of a sample, such as its label, is ``None``.
 
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -403,8 +418,6 @@ except TypeError as error:
 assert raised[2] == (
     "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class 'NoneType'>"
 )
-from torch.utils.data import default_collate
-
 _image = torch.ones(2, 2)
 assert says(lambda: default_collate([(_image, None)] * 2)) == f"TypeError: {raised[2]}"
 assert says(lambda: default_collate([_image, None])) == (
@@ -424,6 +437,12 @@ for _array, _kind in (
     (np.array("a"), "<U1"),
 ):
     assert f"found {_kind}" in says(lambda a=_array: default_collate([a, a]))
+_texts = np.array("a"), np.array(["a", "b"])
+assert [default_collate([text.tolist()] * 2) for text in _texts] == [
+    ["a", "a"],
+    [("a", "a"), ("b", "b")],
+]
+assert str(_texts[1]) == "['a' 'b']"  # no longer two texts
 assert default_collate(["a", "b"]) == ["a", "b"]
 assert default_collate([np.array([1, 2], dtype=object).astype("float32")]).tolist() == [
     [1, 2]
@@ -433,8 +452,7 @@ assert type(next(iter(DataLoader([_Box(), _Box()], 2, collate_fn=list)))) is lis
 # sphinx_gallery_end_ignore
 
 # %%
-# Find the samples that are ``None`` once, and leave them out. If only the label is ``None``, test ``Rows()[index][1]``,
-# or, in a test set, return −1.
+# Leave out the samples that are ``None``. If only the label is, test ``Rows()[index][1]``, or, in a test set, return −1.
 
 good = [index for index in range(len(files)) if Rows()[index] is not None]
 dataset = torch.utils.data.Subset(Rows(), good)
@@ -467,13 +485,13 @@ assert next(iter(DataLoader(dataset, batch_size=3))).tolist() == [[1, 2], [3, 4]
 # %%
 # - **found <class 'PIL.Image.Image'>**: give the dataset a transform that has ``ToTensor()``. Masks need ``PILToTensor()``,
 #   which keeps the classes.
-# - **found your own class**: return a tuple or a dictionary of tensors, or keep the objects with ``collate_fn=list``. For
+# - **found your own class**: return a tuple or dictionary of tensors, or keep the objects with ``collate_fn=list``. For
 #   ``Data`` of PyG, use ``torch_geometric.loader.DataLoader``.
-# - **found object, found <U14**: an array of objects or of text. Use ``array.astype("float32")``, and ``str`` for a text.
+# - **found object, found <U14**: use ``array.astype("float32")``, for text ``array.tolist()``.
 #
 # See also
 # --------
 # - :ref:`sphx_glr_gallery_training_data_loading.py`: workers and ``collate_fn``.
-# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: ``torch.cat`` and sums of tensors of different sizes.
+# - :ref:`sphx_glr_gallery_errors_sizes_do_not_match.py`: ``torch.cat`` and sums.
 # - In PyTorch's reference: `pad_sequence
 #   <https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.rnn.pad_sequence.html>`__.

@@ -19,7 +19,7 @@ vmap: It looks like you're calling .item() on a Tensor
       -     return row[start : start + 2]
       +     return row[start + torch.arange(2, device=row.device)]
 
-   **Not this:** ``starts[0]`` with ``in_dims=(0, None)``. The message is gone, and all windows begin where the first one does.
+   **Not this:** ``starts[0]`` with ``in_dims=(0, None)``. All windows then begin where the first one does.
 """
 
 # %%
@@ -106,7 +106,24 @@ _number = _of_index(lambda m, x: m * m[0, 1].item())
 assert _agrees(_of_index(lambda m, x: m * m[0, 1].detach()), _number)
 assert not _agrees(_of_index(lambda m, x: m * m[0, 1]), _number)
 assert _says(lambda row, x: torch.full((3,), x), rows, starts) == message
-assert torch.equal(vmap(lambda x: x.expand(3))(starts), starts[:, None].expand(3, 3))
+assert torch.equal(vmap(lambda x: x.repeat(3))(starts), starts[:, None].expand(3, 3))
+
+
+def _begun(x, fill):
+    result = fill(x)
+    result[0] = 5
+    return result
+
+
+_loop = torch.stack([_begun(x, lambda x: torch.full((3,), x)) for x in starts.tolist()])
+assert torch.equal(vmap(lambda x: _begun(x, lambda x: x.repeat(3)))(starts), _loop)
+_shared = vmap(lambda x: _begun(x, lambda x: x.expand(3)))(starts.clone())
+assert (_shared == 5).all()  # a write into an expanded tensor writes all of it
+_halves = torch.tensor([2.5, 1.0, -0.5])
+assert vmap(lambda x: x.long())(_halves).tolist() == [int(x) for x in _halves]
+for _count, _sum in ((lambda x: x, [3, 1, 0]), (lambda x: x.long(), [2, 1, 0])):
+    _rounds = vmap(lambda x, count=_count: (torch.arange(3) < count(x)).sum())
+    assert _rounds(_halves).tolist() == _sum  # range(int(2.5)) makes 2 rounds
 
 
 def _steps(row, x, most):
@@ -136,13 +153,13 @@ assert torch.equal(_zero, torch.stack([rows[:, 1].cos(), torch.zeros(3)], 1))
 # - a slice: ``row[x : x + 2]``, ``row[:x]``;
 # - an index in ``vmap(grad(f))``, in old versions any index: write ``row[x[None]][0]``, ``m[x[None], y[None]][0]``,
 #   ``m[:, x[None]][:, 0]``;
-# - ``x.item()``, ``float(x)``: write ``x``, or for the same gradient ``x.detach()``;
-# - ``int(x)``, ``range(x)``: count to the largest ``x``, and in the loop write ``y = torch.where(i < x, step(y), y)``;
+# - ``x.item()``, ``float(x)``: write ``x``, or for the same gradient ``x.detach()``. For ``int(x)``, write ``x.long()``;
+# - ``range(n)``: count to the largest ``n``, and in the loop write ``y = torch.where(i < n, step(y), y)``;
 # - a size: ``torch.zeros(x)``, ``torch.arange(x)``: take the largest, and :ref:`mask what is too much <vmap-lengths>`;
 # - ``f"{x:.2f}"``: print after ``vmap``;
-# - ``torch.full((3,), x)``: write ``x.expand(3)``;
+# - ``torch.full((3,), x)``: write ``x.repeat(3)``;
 # - ``torch.tensor([x.cos(), 0])``: write ``torch.stack([x.cos(), torch.zeros_like(x)])``, for nested lists a stack of stacks;
-# - ``values[x]`` of a Python list: make a tensor of it, outside of the function.
+# - ``values[x]`` of a list: make it a tensor, outside of the function.
 #
 # Why
 # ---
@@ -165,7 +182,7 @@ ax.set_title("One call of window, three different starts")
 # %%
 # The fix
 # -------
-# Index with a tensor of positions. Keep them within the row: a slice stops at the end, and an index does not.
+# Keep the positions within the row: a slice stops at the end, and an index does not.
 
 
 def window(row, start):
@@ -187,16 +204,17 @@ _first = vmap(lambda row, x: torch.where(torch.arange(4) < x, row, 0).sum())
 _loop = torch.stack([row[:x].sum() for row, x in zip(rows, starts, strict=True)])
 assert torch.equal(_first(rows, starts), _loop)
 _r = torch.arange(2)
-_crops = vmap(lambda image, y, x: image[(y + _r)[:, None], x + _r])
-_found = _crops(_matrices, starts, starts.flip(0))
-for _crop, _image, _y, _x in zip(
-    _found, _matrices, starts, starts.flip(0), strict=True
-):
-    assert torch.equal(_crop, _image[_y : _y + 2, _x : _x + 2])
+_crops = vmap(lambda image, y, x: image[..., (y + _r)[:, None], x + _r])
+for _images in (_matrices, torch.rand(3, 5, 4, 4)):  # without and with channels
+    _found = _crops(_images, starts, starts.flip(0))
+    for _crop, _image, _y, _x in zip(
+        _found, _images, starts, starts.flip(0), strict=True
+    ):
+        assert torch.equal(_crop, _image[..., _y : _y + 2, _x : _x + 2])
 # sphinx_gallery_end_ignore
 
 # %%
-# A crop, with ``r = torch.arange(2)``: ``image[(y + r)[:, None], x + r]``.
+# A crop, with ``r = torch.arange(2)``: ``image[..., (y + r)[:, None], x + r]``.
 #
 # .. _vmap-lengths:
 #
@@ -205,7 +223,7 @@ for _crop, _image, _y, _x in zip(
 #
 # Other messages with the same cause
 # ----------------------------------
-# **An if.** It needs one answer for all rows:
+# **An if** needs one answer for all rows:
 
 # sphinx_gallery_start_ignore
 raised = []
@@ -230,10 +248,9 @@ assert len(raised) == 1 and "in some data-dependent control flow" in raised[0]
 # becomes a ``for`` with ``torch.where(x > 1, x / 2, x)``, with enough rounds for the slowest row.
 #
 # **A write** into ``torch.zeros(4)`` in the function: *index_put_(self, \*extra_args)*, or *inplace arithmetic*, *is not
-# possible*. Make it from the mapped tensor that you write: ``row.new_zeros(4)``.
+# possible*. Make it from the mapped value that you write: ``value.new_zeros(4)``.
 #
-# **A mask.** ``row[row > 4]`` has another length for each row. Sum
-# ``torch.where(row > 4, row, 0)`` instead. A mean also needs the count, ``(row > 4).sum()``.
+# **A mask**, ``row[row > 4]``: sum ``torch.where(row > 4, row, 0)``. A mean also needs the count, ``(row > 4).sum()``.
 
 # sphinx_gallery_start_ignore
 from torch.nn.attention.flex_attention import create_mask
@@ -252,6 +269,21 @@ assert _says(lambda row, s: _put(row, s, lambda row: torch.zeros(4)), rows, star
 )
 _placed = vmap(lambda row, s: _put(row, s, lambda row: row.new_zeros(4)))(rows, starts)
 assert torch.equal(_placed.sum(1), rows[range(3), starts])
+
+
+def _half(row, make):
+    value = row[0] / 2
+    result = make(row, value)
+    result[0] = value
+    return result
+
+
+_integers = torch.arange(1, 7).reshape(2, 3)
+_loop = [_half(row, lambda row, value: torch.zeros(4)) for row in _integers]
+_found = vmap(lambda row: _half(row, lambda row, value: value.new_zeros(4)))
+assert torch.equal(_found(_integers), torch.stack(_loop)) and _loop[0][0] == 0.5
+_cut = vmap(lambda row: _half(row, lambda row, value: row.new_zeros(4)))
+assert _cut(_integers)[0].tolist() == [0] * 4  # the digits of the value are gone
 _first = _says(lambda row: torch.zeros(4)[:1].copy_(row[:1]), rows)
 assert _first[6:].startswith("inplace arithmetic(self, *extra_args) is not possible")
 _near = create_mask(lambda b, h, q, k: (q >= k) & (q - k < 3), 1, 1, 4, 4, device="cpu")
@@ -325,7 +357,7 @@ assert _says(lambda row: row + torch.randn(4), rows) == raised[0]
 # sphinx_gallery_end_ignore
 
 # %%
-# As in a loop, each row gets its own mask with ``"different"``:
+# With ``"different"``, each row gets its own mask:
 
 torch.manual_seed(0)
 print(vmap(dropout, randomness="different")(torch.ones(3, 4)))
@@ -346,7 +378,7 @@ for _mode in ("same", "different"):
 # wrong.
 #
 # **Batch norm.** It updates one running mean, and each row has a different mean. In an ensemble, pass the buffers of
-# ``stack_module_state``, too. For tasks, as in MAML: ``track_running_stats=False``, which changes eval, too.
+# ``stack_module_state``. For tasks, as in MAML: ``track_running_stats=False``, which changes eval, too.
 
 # sphinx_gallery_start_ignore
 raised = []
