@@ -17,7 +17,8 @@ The loss does not decrease: what to check, in order
 .. in-short::
 
    Train on one fixed batch of 16 samples, for a few hundred steps. If the loss stays above almost zero (or the least value that
-   it can have), copy each parameter to ``old``, call ``model.zero_grad()``, take one step, and print:
+   it can have), copy each parameter to ``old``, call ``model.zero_grad()``, take one step, and print before gradients are
+   cleared again:
 
    .. code-block:: python
 
@@ -255,6 +256,8 @@ for _name in ("1.weight", "1.bias"):
 #    * - gradient ``None``
 #      - frozen; unused in the forward pass; cut off by ``detach``, ``no_grad``, ``.data``, ``argmax``, or a new tensor made
 #        of numbers: :ref:`why is grad None <sphx_glr_gallery_graphs_why_is_grad_none.py>`
+#    * - gradient ``None``, but moved
+#      - your loop calls ``zero_grad()`` after the step: print before it
 #    * - gradient 0
 #      - a ReLU whose inputs are all negative; a saturated sigmoid; ``round`` or ``sign``; a layer of zeros behind it, as in
 #        the first step of LoRA
@@ -279,6 +282,12 @@ assert [n for n, p in model.named_parameters() if id(p) not in known] == [
     "1.weight",
     "1.bias",
 ]
+_cleared, _its = corrected()
+_old = [p.detach().clone() for p in _cleared.parameters()]
+fit(_cleared, _its, one[:1])
+_its.zero_grad()
+_row = _reported(_cleared, _old)["1.weight"]
+assert _row[0] == "None" and float(_row[1]) > 0
 optimizer.zero_grad()
 assert model[1].weight.grad is not None
 model.zero_grad()
@@ -432,8 +441,9 @@ for lr in (1e-5, 1e-3, 1e-1, 1e1):
 # --------------------------------------------
 # Then compare one step of the untrained model. This function takes the same batch twice: on your device, and on the CPU in
 # ``float64``. For each parameter it prints how far the gradients are apart, relative to the gradient. Rounding usually stays
-# below the ``limit``: 0.001 in ``float32``, 0.4 in ``bfloat16``. First set dropout to 0, and give tensors that
-# ``forward`` makes the dtype of the weights.
+# below the ``limit``: 0.001 in ``float32``, 0.4 in ``bfloat16``. In a deep network, rounding can switch a ReLU on or off, and
+# errors get larger: then compare two dtypes on the CPU, too. First set dropout to 0, and give tensors that ``forward`` makes
+# the dtype of the weights.
 
 from copy import deepcopy
 
