@@ -20,7 +20,8 @@ returned an invalid gradient at index 0
       - of_x = (gradient * scale).sum(0)
       + of_x = gradient * scale
 
-   **Not this:** ``expand`` the gradient to the shape that the message asks for. The gradient is then wrong.
+   **Not this:** ``expand`` the gradient to the shape that the message asks for, unless ``forward`` is a sum. The gradient is
+   then wrong.
 """
 
 # %%
@@ -85,7 +86,8 @@ def _message(call):
 #    * - ``ScaleBackward``, and ``Scale`` is your class
 #      - your ``backward``. ``index 0`` is its value for the first argument that is a tensor.
 #    * - ``_RasterizeGaussiansBackward`` or another class of a library
-#      - your call. Compare its shapes with the library's example. A first size of 0: nothing is left to draw.
+#      - your call. Compare shapes and devices with the library's example. A first size of 0: nothing is left to draw. If the
+#        example itself raises, install the library again: another build may be in use.
 #    * - ``MmBackward`` or ``AddmmBackward``, without a ``0``
 #      - a ``Linear`` on a GPU in PyTorch 1.9, which does not check its input. ``got`` has its ``in_features``, ``expected``
 #        the input's size. See :ref:`the CPU's error <sphx_glr_gallery_errors_shapes_cannot_be_multiplied.py>`.
@@ -100,8 +102,8 @@ def _message(call):
 #      - the same step without ``torch.compile``. If it works, update PyTorch or leave this part uncompiled.
 #
 # ``got [3]`` is the gradient, ``expected ... [2, 3]`` the argument. ``got []`` in a mean loss: in ``backward``, write
-# ``/ x.numel()`` for ``.mean()``. For *expected device ... but got cpu*, write ``torch.ones_like(x)`` instead of
-# ``torch.ones(2, 3)`` in ``backward``.
+# ``/ x.numel()`` for ``.mean()``, or ``/ len(x)`` if the mean is over samples. For *expected device ... but got cpu*, write
+# ``torch.ones_like(x)`` instead of ``torch.ones(2, 3)`` in ``backward``.
 #
 # Why
 # ---
@@ -223,6 +225,18 @@ for _forward, _wrong, _right, _got in (
         lambda g, x, _: (g * 2 * x).mean(),
         lambda g, x, _: g * 2 * x / x.numel(),
         "[]",
+    ),
+    (
+        lambda x: (x.square().sum(1).mean(), None),
+        lambda g, x, _: (g * 2 * x).mean(),
+        lambda g, x, _: g * 2 * x / len(x),
+        "[]",
+    ),
+    (
+        lambda x: (x.sum(1, keepdim=True), None),
+        lambda g, x, _: g,
+        lambda g, x, _: g.expand(2, 3),
+        "[2, 1]",
     ),
 ):
     assert f"got {_got} but expected" in _shaped(_forward, _wrong)

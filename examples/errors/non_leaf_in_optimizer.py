@@ -10,7 +10,7 @@ can't optimize a non-leaf Tensor
 .. in-short::
 
    What you gave the optimizer is the result of an operation, such as ``* 0.01``, ``.double()`` or ``.to(device)``. Compute
-   first, and set ``requires_grad`` on the finished tensor.
+   first, and set ``requires_grad`` on the finished tensor. A constraint, such as ``softmax``, belongs into each step instead.
 
    .. code-block:: diff
 
@@ -61,7 +61,8 @@ assert raised == [message] * 3
 # %%
 # A *leaf* is a tensor without a ``grad_fn``. ``print(w.is_leaf)`` tells which of your tensors is not, and
 # ``print([n for n, p in model.named_parameters() if not p.is_leaf])`` which of a model's. Rows of a weight are not leaves, as
-# ``itertools.chain(*net.parameters(), w)`` gives them: write ``[*net.parameters(), w]``.
+# ``itertools.chain(*net.parameters(), w)`` gives them: write ``[*net.parameters(), w]``. If a library makes the views,
+# update it.
 #
 # Why
 # ---
@@ -107,7 +108,7 @@ assert not made.double().is_leaf and not made.to("meta").is_leaf
 # -------
 # **Compute first, and ask for the gradient last.** Give a device or a type to the function that makes the tensor:
 # ``torch.randn(3, device=device, requires_grad=True)``. If you start from an image or a slice, write
-# ``image.to(device).clone().requires_grad_()``, or the optimizer may change the original, too.
+# ``image.to(device).detach().clone().requires_grad_()``, or the optimizer may change the original, too.
 
 w = torch.randn(3)
 w = w * 0.01
@@ -125,7 +126,7 @@ assert w.is_leaf and (w - 1).abs().max() < 0.01
 for _copied in (True, False):
     _image = torch.ones(2, 3)
     _attack = _image[0].float().to("cpu")
-    _attack = _attack.clone() if _copied else _attack
+    _attack = _attack.detach().clone() if _copied else _attack
     _steps = SGD([_attack.requires_grad_()], lr=1.0)
     _attack.sum().backward()
     _steps.step()
@@ -243,7 +244,7 @@ assert nn.Parameter(made.double()).is_leaf
 # sphinx_gallery_end_ignore
 
 # %%
-# **The factor belongs to the model,** and you want to learn what it is applied to: give the optimizer the leaf, and multiply in
+# **The operation belongs to the model,** such as a factor, ``softmax`` or ``exp``: give the optimizer the leaf, and compute in
 # each step. For ``weight_norm``, that is ``module.parameters()``, in Pyro ``pyro.param(name).unconstrained()``.
 
 raw = torch.randn(3, requires_grad=True)
@@ -258,6 +259,20 @@ print(f"loss: {loss.item():.4f}")
 
 # sphinx_gallery_start_ignore
 assert loss < 0.05
+_three = torch.eye(3)[:, :2]
+for _each_step in (
+    True,
+    False,
+):  # weights of three models: softmax once is no constraint
+    _raw = torch.zeros(3)
+    _raw = _raw.requires_grad_() if _each_step else _raw.softmax(0).requires_grad_()
+    _steps = SGD([_raw], lr=0.5)
+    for _ in range(50):
+        _steps.zero_grad()
+        _mixed = _raw.softmax(0) if _each_step else _raw
+        (_mixed @ _three - torch.tensor([2.0, -1.0])).square().sum().backward()
+        _steps.step()
+    assert (_mixed.min() >= 0) == _each_step
 # sphinx_gallery_end_ignore
 
 # %%
@@ -353,8 +368,8 @@ assert len(SGD(_Listed().parameters(), lr=0.1).param_groups[0]["params"]) == 4
 
 # %%
 # Write ``nn.ModuleList([...])`` instead of the list. The message also comes if all are frozen before a filter by
-# ``requires_grad``, if LoRA found none of its modules or has no learning rate, or after a loop over a stored
-# ``model.parameters()``: call it again.
+# ``requires_grad``, if LoRA found none of its modules or has no learning rate, or if ``filter(...)`` or a stored
+# ``model.parameters()`` was used up by a loop: pass a list.
 #
 # *One of the params is Module.parameters*: write ``[*a.parameters(), *b.parameters()]``. *One of the params is str*: put the
 # dict into a list. A single tensor, too, ``SGD([w], lr=0.1)``:
