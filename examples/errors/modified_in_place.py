@@ -111,8 +111,9 @@ assert gate.grad_fn._saved_result.data_ptr() == gate.data_ptr() and gate._versio
 # The fix
 # -------
 # **The write is in the model.** Write to a new tensor: ``gate = gate + 1`` instead of ``gate += 1``, ``nn.ReLU()`` instead of
-# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. For a part, as in ``gate[0] = 0``,
-# write to ``new = gate.clone()`` and read from ``gate``. A loop that fills a tensor and reads it again can collect the parts in
+# ``nn.ReLU(inplace=True)``, ``out = out + skip`` instead of ``out += skip``. Give it to whoever reads the old one, as with
+# ``features = [h * scale for h in features]`` for a loop of ``h *= scale``. For a part, as in ``gate[0] = 0``, write to
+# ``new = gate.clone()`` and read from ``gate``. A loop that fills a tensor and reads it again can collect the parts in
 # a list: ``torch.stack(parts, dim)``. If forward reads and then updates a queue or codebook, read from ``queue.clone()``.
 
 gate = torch.sigmoid(layer(x))
@@ -142,6 +143,16 @@ with torch.random.fork_rng():
     _saving = [torch.sigmoid, torch.tanh, torch.exp]
     assert not any(_raises(_relu_after, operation) for operation in _fine)
     assert all(_raises(_relu_after, it) for it in [*_saving, nn.Softmax(-1)])
+_scale, _learned = nn.Parameter(torch.tensor(2.0)), []
+for _kept in (False, True):  # in a loop over a list, the list has the old tensors
+    _features = [torch.sigmoid(layer(x)) for _ in range(2)]
+    if _kept:
+        _features = [h * _scale for h in _features]
+    else:
+        for h in _features:
+            h = h * _scale
+    _learned.append(torch.cat(_features).sum())
+assert torch.allclose(2 * _learned[0], _learned[1])
 assert _raises(_used_before)
 assert _used_after(False) < 0 and _used_after(True) == 0  # silently another number
 
@@ -504,7 +515,8 @@ assert len(raised) == 1 and raised[0].startswith("Trying to backward through the
 #
 # - **Reinforcement learning**: an advantage from the critic would be a different number after its step, so ``detach()`` the one
 #   that you have: ``-(log_prob * advantage.detach()).mean()``. In SAC and DDPG the actor learns through the critic: compute
-#   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``.
+#   ``-critic(states, actor(states)).mean()`` after the step, without ``detach()``. In a replay memory, keep the inputs, and
+#   compute features when you sample.
 # - **DistributedDataParallel**, a batch norm and two forward passes before ``backward()``: update, PyTorch 2.13 runs this. In
 #   older versions, call ``backward()`` after each of them, or use ``broadcast_buffers=False``, and evaluate and save the model
 #   of rank 0.

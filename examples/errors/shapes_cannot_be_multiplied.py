@@ -164,8 +164,8 @@ for _size in (28, 64):
 # - **A new head of a ResNet**: ``model.fc = nn.Linear(model.fc.in_features, classes)``, before you make the optimizer.
 # - **A trained model gets new data**: keep the layer, and give the data the size and columns of the training data.
 # - **The first number is neither**: ``nn.Flatten()`` is missing, or a ``view`` mixed the samples. If the batch comes first,
-#   write ``x.flatten(1)``. A single image needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for each time needs
-#   ``x.transpose(1, 2)``.
+#   write ``x.flatten(1)``. A single image, or one saved latent, needs ``image.unsqueeze(0)``. After ``nn.Conv1d``, a layer for
+#   each time needs ``x.transpose(1, 2)``.
 # - **The second number is your batch**: ``(64x1024 and 64x2)`` needs ``x.T``. For 100 samples of one number,
 #   ``(1x100 and 1x10)``, it is ``x.unsqueeze(1)``.
 # - **In a model of a library**: often two parts do not belong together (768: SD 1.5, 1024: SD 2, 2048: SDXL, 4096: T5). A
