@@ -5,10 +5,10 @@ TF32: why convolutions on a GPU differ from the CPU, and their gradients
 .. in-short::
 
    On NVIDIA GPUs since Ampere, most convolutions and the recurrent layers of float32 tensors use TF32 by default: their inputs
-   are rounded to 11 binary digits, and results and gradients are off by 0.0003 to 0.001 of their size. Matrix products do not
-   use it by default. ``torch.backends.cudnn.allow_tf32 = False`` gives convolutions the accuracy of float32 and makes them
-   slower. ``torch.backends.cuda.matmul.allow_tf32 = True`` makes products faster. For gradients, the setting during
-   ``backward()`` decides.
+   are rounded to 11 binary digits. With random numbers around 0, results and gradients are off by 0.0003 to 0.001 of their
+   size. Matrix products do not use TF32 by default. ``torch.backends.cudnn.allow_tf32 = False`` gives convolutions the accuracy
+   of float32 and makes them slower. ``torch.backends.cuda.matmul.allow_tf32 = True`` makes products faster. For gradients, the
+   setting during ``backward()`` decides.
 """
 
 # %%
@@ -118,8 +118,8 @@ assert 2e-3 < errors["bfloat16"] < 3e-3
 # sphinx_gallery_end_ignore
 
 # %%
-# So expect a relative error of about 0.0003 for one product. Compare norms, as ``error`` does, with a tolerance such as 0.002.
-# ``torch.allclose`` compares each number with its own size, and fails at the numbers near 0, even with ``rtol=1e-2``.
+# So expect a relative error of about 0.0003 for one such product, and more if large terms cancel. Compare norms, as ``error``
+# does, with a tolerance such as 0.002. ``torch.allclose`` fails at the numbers near 0, even with ``rtol=1e-2``.
 #
 # Which switch is for what
 # ------------------------
@@ -145,7 +145,7 @@ assert not torch.backends.cuda.matmul.allow_tf32
 
 # %%
 # - ``cuda.matmul`` is for ``@``, ``nn.Linear``, ``einsum`` and other products. ``torch.set_float32_matmul_precision("high")``
-#   sets the same switch.
+#   sets this switch and the CPU's. Use only one of the two, or ``get_float32_matmul_precision()`` may raise.
 # - ``cudnn`` is for convolutions, ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``.
 # - Newer names are ``torch.backends.cuda.matmul.fp32_precision``, ``cudnn.conv.fp32_precision`` and
 #   ``cudnn.rnn.fp32_precision``, with the values ``"tf32"`` and ``"ieee"``.
@@ -174,8 +174,9 @@ torch.backends.cuda.matmul.allow_tf32 = False
 torch.backends.cudnn.allow_tf32 = True
 
 # %%
-# The third one is a surprise, because ``torch.backends.cudnn.flags(...)`` reads the old name when it begins. So choose one
-# kind of names for the whole program.
+# The third one reads the old name when it begins. So choose one kind of names for the whole program.
+#
+# **TF32 is on again inside cudnn.flags(...)**, whatever you set before. Pass ``allow_tf32=False``, too.
 #
 # **Setting the switch around forward only.** Backward of a product computes two more products, later. The switch at *that* time
 # decides. With TF32 in backward, the gradients of ``(x @ w * u).sum()`` have these errors:
@@ -194,7 +195,7 @@ assert 2e-4 < error(tf32(x).double().T @ tf32(u).double(), of_w) < 4e-4
 # **Checking gradients by differences.** A step of 0.0001 is lost in the rounding: above, 1.0004 became 1. So use float64, for
 # which there is no TF32.
 #
-# **Blaming TF32 for noise.** TF32 rounds the same numbers in the same way each time. If two runs on one GPU differ, see
+# **Blaming TF32 for noise.** TF32 rounds in the same way each time. If two runs on one GPU differ, see
 # :ref:`sphx_glr_gallery_cuda_determinism_on_gpu.py`.
 #
 # Exercise
@@ -217,7 +218,6 @@ assert tf32(pair).tolist() == [3000, 3000]
 # %%
 # Measured on a GPU
 # -----------------
-# How the GPU rounds, how far results and gradients are off, which operations a switch changes, and how much faster they are.
 # TF32 needs an Ampere GPU or a later one.
 #
 # .. needs-a-gpu::
@@ -437,7 +437,7 @@ assert (times["TF32"] < 0.75 * times["float32"]).all()
 times.round(2).rename_axis(columns="ms")
 
 # %%
-# TF32 saves no memory, because the tensors stay float32. For less memory and more speed, see :ref:`autocast to bfloat16
+# TF32 saves no memory. For less memory and more speed, see :ref:`autocast to bfloat16
 # <sphx_glr_gallery_cuda_checkpoint_and_precision.py>`.
 #
 # See also

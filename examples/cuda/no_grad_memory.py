@@ -9,9 +9,9 @@ How much GPU memory ``no_grad`` saves
 .. in-short::
 
    With the graph, most results stay in memory until backward. Under ``with torch.no_grad():`` a result is freed as soon
-   as no later layer needs it. For ResNet-50, counted from shapes, one more image of 224 × 224 costs 81.9 MiB with the
+   as no variable refers to it. For ResNet-50, counted from shapes, one more image of 224 × 224 costs 81.9 MiB with the
    graph and 10.5 MiB without, so about 7.8 times as many images fit. On a real card, fragmentation can make this number
-   smaller. Other models have other factors. ``model.eval()`` saves nothing, because it leaves the graph on.
+   smaller. Other models have other factors. ``model.eval()`` leaves the graph on.
 """
 
 # %%

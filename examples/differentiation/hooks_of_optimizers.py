@@ -15,15 +15,15 @@ Hooks on optimizers, on all modules, and on state_dict
 
    ``optimizer.register_step_pre_hook(f)`` calls ``f(optimizer, args, kwargs)`` before each ``step()``, for example to log
    gradients in a training loop that you cannot edit. If the loop calls ``step(closure)``, the gradients are not there yet.
-   ``torch.nn.modules.module.register_module_forward_hook(f)`` runs for *all* modules. A module's
-   ``register_load_state_dict_pre_hook(f)`` can rename the keys of an old checkpoint. Each call returns a handle:
+   ``torch.nn.modules.module.register_module_forward_hook(f)`` runs after each call of *any* module. A module's
+   ``register_load_state_dict_pre_hook(f)`` can rename the keys of an old checkpoint. All return a handle:
    ``handle.remove()`` ends the hook.
 """
 
 # %%
 # Log in a loop that you cannot edit
 # ----------------------------------
-# A trainer runs the loop, and you want to see the norm of the gradient before each step. A hook on the optimizer does that:
+# A trainer runs the loop, and you want to see the norm of the gradient before each step:
 
 import torch
 from torch import nn
@@ -80,7 +80,7 @@ for _class in (_Own, torch.optim.SGD, torch.optim.Adam, torch.optim.Muon):
 # sphinx_gallery_end_ignore
 
 # %%
-# The hook has seen the gradient of each step:
+# Each step:
 
 import matplotlib.pyplot as plt
 
@@ -276,8 +276,7 @@ tabulate_hooks_on_one()
 
 # %%
 # The name says when a hook runs: *pre* before the call, *post* after it. The step pre-hook may return ``(args, kwargs)`` for
-# ``step``, where ``args[0]`` is the optimizer. A state_dict hook of an optimizer may return a new dict. A module's hooks
-# change the state_dict in place.
+# ``step``, where ``args[0]`` is the optimizer. A module's hooks change the state_dict in place.
 
 # %%
 # Hooks on all modules and all optimizers
@@ -287,10 +286,11 @@ tabulate_hooks_on_one()
 tabulate_hooks_on_all()
 
 # %%
-# The three *registration* hooks run when a module gets a parameter, a buffer or a submodule. They may return a replacement, for
-# example in ``bfloat16``. ``nn.Linear`` then fills it with its own random numbers.
+# The three *registration* hooks run when a module gets a parameter, a buffer or a submodule. They may return a replacement,
+# which ``nn.Linear`` then fills with its own random numbers. At ``out.weight = emb.weight``, it unties the weights.
 #
-# Forward hooks also run for containers and loss functions. ``with`` removes such a hook at the end:
+# Forward hooks also run for containers and loss functions. Register them before you call a compiled model. ``with`` removes
+# such a hook at the end:
 
 from torch.nn.modules.module import register_module_forward_hook
 
@@ -306,6 +306,8 @@ with register_module_forward_hook(note):
 print(names)
 
 # sphinx_gallery_start_ignore
+import warnings
+
 assert names == ["Linear", "Tanh", "Sequential", "MSELoss"]
 nn.Linear(3, 1)(x)
 assert len(names) == 4
@@ -316,11 +318,26 @@ with of_modules.register_module_full_backward_hook(lambda *_: None):
     except RuntimeError as error:
         _raised.append("is a view and is being modified" in str(error))
 assert _raised == [True]
-# sphinx_gallery_end_ignore
-
-# sphinx_gallery_start_ignore
-import warnings
-
+_tied = nn.ModuleList([nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)])
+_attention, _in = nn.MultiheadAttention(4, 1), torch.ones(2, 1, 4)
+for _replaces in (False, True):
+    with of_modules.register_module_parameter_registration_hook(
+        lambda module, name, p, yes=_replaces: nn.Parameter(p * 1) if yes else None
+    ):
+        _tied[1].weight = _tied[0].weight
+    assert (_tied[1].weight is _tied[0].weight) != _replaces
+for _early in (False, True):
+    torch.compiler.reset()
+    _net, _ran = nn.Sequential(nn.Linear(3, 1)), []
+    _compiled = torch.compile(_net, backend="eager")
+    _early or _compiled(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the hook runs for the wrapper, too
+        with register_module_forward_hook(lambda m, *_, ran=_ran: ran.append(m)):
+            _compiled(x)
+            _attention(_in, _in, _in)
+    assert (_net[0] in _ran) == _early
+    assert _attention in _ran and _attention.out_proj not in _ran  # it is not called
 _layer = nn.Linear(3, 1)
 try:
     _layer(torch.ones(2, 4))
@@ -394,9 +411,9 @@ assert (_alone.weight == 4).all()
 # %%
 # Save only what is trained
 # -------------------------
-# A trainer calls ``state_dict()``, and its files should not contain the frozen body. A post-hook leaves the body out.
-# ``load_state_dict`` would miss it, so a pre-hook adds what the module has now. Load the body first, because PyTorch cannot
-# tell you that it is missing:
+# A trainer calls ``state_dict()``, and its files should not contain the frozen, pretrained body. A post-hook leaves it out.
+# ``load_state_dict`` would miss it, so a pre-hook adds what the module has now. Load the body first. What it learned before you
+# froze it is lost without a message, and so is a frozen EMA copy:
 
 
 def drop_frozen(module, state_dict, prefix, metadata):

@@ -10,6 +10,7 @@ Threads and processes: thread-safe backward and Hogwild
    single: Cowardly refusing to serialize non-leaf tensor which requires_grad
    single: queue.get() hangs after queue.put() of a tensor
    single: forked processes draw the same random numbers
+   single: forked process hangs in forward or backward
    single: Unable to handle autograd's threading in combination with fork-based multiprocessing
    single: set_default_device in a new thread
 
@@ -30,7 +31,7 @@ Threads and processes: thread-safe backward and Hogwild
 # %%
 # Two workers, one model
 # ----------------------
-# You want several workers to train one model. A worker is a thread or a process. Does your program see the step that one takes?
+# You want several workers, threads or processes, to train one model. Does your program see the step that one takes?
 
 import contextlib
 import threading
@@ -56,6 +57,7 @@ Process = torch.multiprocessing.get_context("fork").Process  # not on Windows
 
 
 def train(net, optimizer):
+    torch.set_num_threads(1)  # or a forked process can hang, see below
     net(torch.ones(1, 2)).sum().backward()
     optimizer.step()
 
@@ -122,7 +124,7 @@ def plot_what_is_seen(rows):
 
 
 # %%
-# What is seen of one step, in four cases:
+# One step, in four cases:
 
 
 def share_with_grad(net):
@@ -369,7 +371,7 @@ net = nn.Linear(4, 1).share_memory()
 
 
 def train_alone(rank):
-    torch.set_num_threads(1)  # or the processes compete for the cores
+    torch.set_num_threads(1)  # or it can hang
     optimizer = torch.optim.SGD(net.parameters(), lr=0.05)
     for _ in range(300):
         optimizer.zero_grad()
@@ -414,7 +416,7 @@ assert _w.eq(1).all()
 # sphinx_gallery_end_ignore
 
 # %%
-# If two processes write to one number at the same moment, one of the updates can get lost. In this run the loss fell anyway.
+# If two processes write to one number at the same moment, one of the updates can get lost.
 #
 # Why: copies, and modes that belong to a thread
 # ----------------------------------------------
@@ -590,10 +592,6 @@ for work in (shared_grad, own_grad):
     # sphinx_gallery_end_ignore
 
 # sphinx_gallery_start_ignore
-w.grad = None
-w.sum().backward()
-run(Thread(target=optimizer.zero_grad))
-assert w.grad is None
 for _none in (True, False):
     _net = nn.Linear(2, 1)
     share_with_grad(_net)
@@ -605,9 +603,6 @@ for _none in (True, False):
     run(Process(target=_again))
     assert _net.weight.grad.eq(1 if _none else 2).all()
 # sphinx_gallery_end_ignore
-
-# %%
-# In the same way, ``zero_grad()`` deletes what other threads have added.
 
 # %%
 # **A gradient before share_memory().** Then the workers add into one ``.grad``, as in the last row of the figure, and across
@@ -641,8 +636,8 @@ for kind in (Thread, Process):
     # sphinx_gallery_end_ignore
 
 # %%
-# The right gradient is 2. Hogwild accepts such errors. With two layers, the threads of ``own_grad`` can meet the error, too. So
-# give each thread its own copy of the model, and let one thread step.
+# The right gradient is 2. With two layers, the threads of ``own_grad`` can meet the error, too. So give each thread
+# its own copy of the model, and let one thread step.
 
 # sphinx_gallery_start_ignore
 import copy
@@ -782,10 +777,40 @@ assert not torch.equal(numbers[0], numbers[1])
 # Call ``torch.manual_seed(seed + rank)`` in each worker. The global generator of NumPy is copied, too, so give it its own
 # seed.
 #
-# **A fork after backward, on a machine with a GPU.** In the new process, ``backward()`` may raise *Unable to handle autograd's
-# threading in combination with fork-based multiprocessing* (`pytorch#69839
-# <https://github.com/pytorch/pytorch/issues/69839>`__). Fork before your first ``backward()``, or use ``spawn``.
-# (The code of this page forks later. So it sets ``CUDA_VISIBLE_DEVICES=""``, which hides the GPU.)
+# **A fork after computing.** If your program has used several CPU threads, a forked worker can wait for them forever, because
+# ``fork`` does not copy them (`pytorch#17199 <https://github.com/pytorch/pytorch/issues/17199>`__). Creating ``nn.Linear(784,
+# 256)`` can be enough. Call ``torch.set_num_threads(1)`` first in each worker. On a machine with a GPU, ``backward()`` in the
+# worker may raise *Unable to handle autograd's threading in combination with fork-based multiprocessing* (`pytorch#69839
+# <https://github.com/pytorch/pytorch/issues/69839>`__) if your program has called it. ``spawn`` avoids both. (To run this page
+# with a GPU, set ``CUDA_VISIBLE_DEVICES=""``.)
+
+# sphinx_gallery_start_ignore
+# fork after the program has computed with two threads
+torch.set_num_threads(2)
+_net, _some = nn.Linear(784, 256), torch.randn(64, 784)
+_net(_some).sum().backward()
+_net.zero_grad()
+_net.share_memory()
+_sgd, _before = torch.optim.SGD(_net.parameters(), lr=0.1), _net.weight.detach().clone()
+
+
+def _after_setting(threads):
+    torch.set_num_threads(threads)
+    _net(_some).sum().backward()
+    _sgd.step()
+
+
+_stuck = Process(target=_after_setting, args=(2,), daemon=True)
+_stuck.start()
+_stuck.join(2)
+assert _stuck.is_alive() or sys.platform != "linux"
+_stuck.kill()
+_stuck.join(60)
+assert torch.equal(_net.weight, _before) or sys.platform != "linux"
+run(Process(target=_after_setting, args=(1,)))
+assert not torch.equal(_net.weight, _before)
+torch.set_num_threads(1)
+# sphinx_gallery_end_ignore
 
 # %%
 # Exercise

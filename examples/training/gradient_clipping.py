@@ -394,8 +394,8 @@ assert _of_weights < _norm
 #
 # If FSDP2 shards all parameters, ``clip_grad_norm_`` is enough (`torchtune#2169
 # <https://github.com/meta-pytorch/torchtune/issues/2169>`__). If it shards only some, you get *got mixed torch.Tensor and
-# DTensor* (`accelerate#4219 <https://github.com/huggingface/accelerate/pull/4219>`__). Then clip the two groups as if they were
-# stages, where the sharded group has the norm ``get_total_norm(gradients).full_tensor()``.
+# DTensor* (`accelerate#4219 <https://github.com/huggingface/accelerate/pull/4219>`__), and the other gradients are not averaged
+# over the processes. Call ``fully_shard`` on the root module, too.
 
 # %%
 # What people get wrong
