@@ -105,7 +105,7 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 # %%
 # Print it before your line in the traceback. *Weights*: nothing was loaded, the file lacks them, or ``device_map`` keeps them
 # elsewhere. *Buffers*: see below. *None*: a plain attribute, such as ``self.freqs``, is computed on ``meta``: compute it again
-# after loading. Or ``saved`` itself has no numbers: save it again, from a whole model.
+# after loading. Or ``saved`` itself has no numbers: load it with ``map_location="cpu"``, or save it again, from a whole model.
 #
 # .. list-table::
 #    :header-rows: 1
@@ -127,12 +127,14 @@ assert on_meta(model) == ["body.weight", "body.bias", "head.weight", "head.bias"
 #    * - ``from_pretrained`` or ``SentenceTransformer(...)``
 #      - In threads, load under a lock. If not, update the library.
 #    * - ``FSDP(model)``, and only rank 0 has weights
-#      - ``sync_module_states=True``, ``device_id=``, ``param_init_fn=lambda m: m.to_empty(device="cuda", recurse=False)``
+#      - ``sync_module_states=True``, ``device_id=``, ``param_init_fn=lambda m: m.to_empty(device="cuda", recurse=False)``,
+#        if no two layers share a weight
 #
 # The fix
 # -------
-# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype, and training changes them: give
-# a second model its own copy. Without a file, build the model outside of ``torch.device("meta")``.
+# Load with ``assign=True``. The tensors in ``saved`` then *are* the weights, with their dtype, and training changes them: for
+# a second load, make ``{k: v.clone() for k, v in saved.items()}`` before the first one. Make the optimizer after each load.
+# Without a file, build the model outside of ``torch.device("meta")``.
 
 with torch.device("meta"):
     model = Net()
@@ -147,9 +149,14 @@ assert all(weight.requires_grad for weight in model.parameters())
 assert model.head.bias.data_ptr() == saved["head.bias"].data_ptr()
 with torch.device("meta"):
     _late = Net()
-_first = list(_late.parameters())
+_first, _copy = list(_late.parameters()), {k: v.clone() for k, v in saved.items()}
 _late.load_state_dict(saved, assign=True)
 assert not any(one is two for one, two in zip(_first, _late.parameters(), strict=True))
+_first = list(
+    _late.parameters()
+)  # a copy for the second load keeps the optimizer's parameters
+_late.load_state_dict(_copy)
+assert all(one is two for one, two in zip(_first, _late.parameters(), strict=True))
 with torch.device("meta"):
     _part = Net()
 _names = {name: t for name, t in saved.items() if name.startswith("body")}

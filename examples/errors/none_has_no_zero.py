@@ -105,7 +105,7 @@ for _in_place in (True, False):  # as in MAML: two steps, and the gradient by th
 #   it was made, by ``.to(device)`` or ``* 0.01``, make it without ``requires_grad=True``, and call ``requires_grad_()``, in a
 #   module ``nn.Parameter(...)``, last. For an activation, call ``w.retain_grad()`` before ``backward()``.
 # - ``True``, ``False``: often ``w = w - ...`` under ``no_grad()``. Write ``w -= ...`` there. If nothing has changed ``w`` yet,
-#   it was made without ``requires_grad=True``.
+#   it is frozen, so skip it, or it was made without ``requires_grad=True``.
 # - ``True``, ``True``: often no ``backward()`` has run yet, the loss does not depend on ``w``, or ``zero_grad()`` set the
 #   gradient to ``None``. ``torch.autograd.grad`` returns gradients and does not write ``w.grad``. After
 #   ``.detach().requires_grad_()``, ``w`` is a new leaf: delete the line with ``zero_()``.
@@ -267,8 +267,8 @@ assert all(p.grad is None for p in model.parameters())
 # %%
 # Delete the loop: ``zero_grad()`` alone is enough, if the optimizer has all of these parameters. Code that reads or scales
 # gradients belongs between ``backward()`` and ``step()``, with a scaler after ``scaler.unscale_(optimizer)``. Skip parameters
-# without a gradient. In a vector of all gradients, put ``torch.zeros_like(p)`` there. From a library's optimizer, leave them
-# out.
+# without a gradient. In a vector of all gradients, or before ``all_reduce``, put ``torch.zeros_like(p)`` there. From a
+# library's optimizer, leave them out.
 
 model.bias.requires_grad_(False)
 model(torch.ones(1, 2)).sum().backward()
