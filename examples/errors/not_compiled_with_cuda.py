@@ -76,6 +76,8 @@ def _message_of(call, *args, **kwargs):
 assert _message_of(torch.ones, 2, device="cuda") == message
 assert _message_of(torch.ones(2).cuda) == message
 assert _message_of(torch.cuda.current_device) == message
+assert _message_of(torch.cuda.synchronize) == message
+assert _message_of(torch.cuda.get_device_name) == message
 with contextlib.ExitStack() as _stack:  # set_device() looks up a function of CUDA
     _set = torch._C.__dict__.get("_cuda_setDevice")
     if _set is not None:
@@ -162,8 +164,8 @@ assert torch.version.cuda is None and not torch.cuda.is_available()
 # -------
 # Choose the device once. Replace ``.cuda()`` by ``.to(device)``. ``torch.cuda.FloatTensor`` of sizes, ``(2, 3)``, is
 # ``torch.empty(2, 3, device=device)``, and of data ``torch.tensor(data, dtype=torch.float32, device=device)``.
-# Call ``torch.cuda.set_device`` only if ``torch.cuda.is_available()``. A library often has an option such as ``--device cpu``.
-# If not, the last line of the traceback that is not in PyTorch uses the device to replace.
+# Call ``set_device``, ``synchronize`` and ``get_device_name`` only if ``torch.cuda.is_available()``. A library often has an
+# option such as ``--device cpu``. If not, the last line of the traceback that is not in PyTorch uses the device to replace.
 
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Linear(3, 2).to(device)
