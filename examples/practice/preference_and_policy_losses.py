@@ -207,7 +207,7 @@ assert ((-_tiny).exp() - 1 + _tiny).min() < 0 <= (torch.expm1(-_tiny) + _tiny).m
 #   <https://github.com/allenai/open-instruct/pull/535>`__).
 # - ``k2`` has a different value and the right gradient.
 # - ``k3``, which many GRPO trainers use, has the right value and the gradient of the KL from the reference to the policy.
-#   Alone, it also leads to the reference, where both KLs are 0. Beside a reward, it can lead to a different policy.
+#   Alone, it also leads to the reference. Beside a reward, it can lead to a different policy.
 # - ``on_policy * k3`` has the right value and the right gradient (`NeMo-RL#2506
 #   <https://github.com/NVIDIA-NeMo/RL/pull/2506>`__).
 #
@@ -272,7 +272,7 @@ for _sign, _wanted in ((1.0, [1, 1, 0]), (-1.0, [0, -1, -1])):
 # sphinx_gallery_end_ignore
 
 # %%
-# Before the first step, the ratio is 1, so the loss is the mean advantage with a minus sign: 0 (`trl#3452
+# Before the first step, the ratio is 1, so the loss is minus the mean advantage: 0 (`trl#3452
 # <https://github.com/huggingface/trl/issues/3452>`__). With a KL penalty, it starts at 0 and rises while the policy gets better
 # (`open-r1#239 <https://github.com/huggingface/open-r1/issues/239>`__). Watch the reward instead.
 #
@@ -356,8 +356,8 @@ assert (_found.float().diff() == 4).all() and len(_found) == 6
 # %%
 # What people get wrong
 # ---------------------
-# **The reference is the model itself.** ``reference = model`` copies nothing. Write ``copy.deepcopy(model).eval()``, and turn
-# off dropout in the policy too. 100 steps of DPO:
+# **The reference is the model itself.** ``reference = model`` copies nothing. Write ``copy.deepcopy(model).eval()``. 100 steps
+# of DPO:
 
 
 def train(kind):
@@ -393,8 +393,8 @@ assert abs(_constant - 0.05 * 2**0.5) < 1e-6 and _far > 0.9
 # <https://github.com/huggingface/trl/issues/4023>`__). Under ``no_grad``, the gradient stays as large as in the first step, and
 # nothing holds the policy near its start. If your loss stays at 0.693, print the norm of the gradient.
 #
-# **old_logp is computed again** in each step, from the current model. Then the ratio stays 1 and the clip never acts. If it is
-# not detached either, the gradient is 0:
+# **old_logp is computed again** in each of several steps. Then the ratio stays 1 and the clip never acts. If it is not detached
+# either, the gradient is 0:
 
 
 def probability_ratio(kind):
@@ -420,9 +420,6 @@ assert torch.equal(probability_ratio("not detached"), torch.ones(5))
 # sphinx_gallery_end_ignore
 
 # %%
-# With one step for each sampling, ``logp.detach()`` is right (`minimind#775
-# <https://github.com/jingyaogong/minimind/issues/775>`__).
-#
 # **kl_div has the reference first.** ``kl_div(input, target)`` is the KL from the *target* to the input:
 
 options = {"reduction": "sum", "log_target": True}
