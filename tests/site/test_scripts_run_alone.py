@@ -37,7 +37,7 @@ def of_this_site(code: str) -> set[str]:
     return read_imports(ast.parse(code)) & (own - sys.stdlib_module_names | {"."})
 
 
-@pytest.mark.parametrize("example", filter(starts_processes, sources_of_examples()))
+@pytest.mark.parametrize("example", [*filter(starts_processes, sources_of_examples())])
 def test_the_script_runs_alone(example: str, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"MPLBACKEND": "agg", **warm_python.PATIENT}
