@@ -212,7 +212,8 @@ layer, x = nn.Linear(3, 2), torch.ones(3)
 # your own weight; requires_grad=False keeps it fixed
 layer.weight = nn.Parameter(torch.zeros(2, 3))
 
-# new numbers in the same parameter, after a step; if you need the old ones, clone() them before
+# new numbers in the same parameter, after a step;
+# if you need the old ones, clone() them before
 with torch.no_grad():
     layer.weight.copy_(torch.eye(2, 3))
 

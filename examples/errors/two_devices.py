@@ -121,6 +121,10 @@ for _operator, _names in (
 #    * - ``trainer.train()`` without a ``device_map``, on several GPUs
 #      - a tensor of the model: the ``Trainer`` uses ``DataParallel``. Start with ``torchrun``.
 #
+# Why
+# ---
+# Most operations do not move their inputs.
+#
 # How to find the tensor
 # ----------------------
 # Print ``.device`` of each tensor in the line that raised. ``model.to`` moves parameters and buffers. This finds a plain
