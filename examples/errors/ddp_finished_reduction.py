@@ -716,8 +716,7 @@ _alone = nn.Conv2d(1, 6, 5)
 _alone.load_state_dict(model.module.state_dict())
 _alone(images).square().sum().backward()
 assert torch.allclose(_grad, _alone.weight.grad)
-with warnings.catch_warnings(record=True) as _caught:
-    warnings.simplefilter("always")
+with warnings.catch_warnings(action="ignore"):
     _images = torch.rand(2, 3, 8, 8).to(memory_format=torch.channels_last)
     _small = DistributedDataParallel(nn.Conv2d(3, 6, 1))
     _small(_images).square().sum().backward()

@@ -182,9 +182,8 @@ for _whole in (True, False):  # a copy of a part alone is not what the model rea
     _net.zero_grad()
     _batch = _frozen(torch.tensor([[0, 1]]))
     _batch = _batch.clone() if _whole else _batch
-    for _i in range(1):
-        _part = _batch[_i] if _whole else _batch[_i].clone()
-        _part[:1] = _net(torch.ones(1, 2))
+    _part = _batch[0] if _whole else _batch[0].clone()
+    _part[:1] = _net(torch.ones(1, 2))
     _batch.sum().backward()
     assert (_net.weight.grad is not None) == _whole
 with torch.no_grad():

@@ -161,7 +161,7 @@ print("scale:", scaler.get_scale(), "  steps of the scheduler:", scheduler.last_
 # sphinx_gallery_start_ignore
 assert scaler.get_scale() < 65536 and 0 < scheduler.last_epoch < 6
 assert scaler.get_scale() == 65536 / 2 ** (6 - scheduler.last_epoch)
-_steps, _scaler = [0, 0], torch.amp.GradScaler("cpu", init_scale=2.0)
+_scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
 _pair = [torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.8) for _ in range(2)]
 _schedules = [StepLR(one, step_size=1, gamma=0.5) for one in _pair]
 for _one, _its in zip(_pair, _schedules, strict=True):

@@ -727,7 +727,6 @@ assert not torch.autograd.grad(_sure.softmax(0)[1], _sure)[0].abs().max() > 1e-1
 _x = image.clone().requires_grad_()  # an in-place step adds up
 for _ in range(2):
     model(_x)[0, label].backward()
-    _first = gradient
 assert torch.allclose(_x.grad, 2 * gradient)
 model.zero_grad()
 for _step in range(3):  # the cure of the attack

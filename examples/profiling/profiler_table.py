@@ -411,7 +411,6 @@ except AttributeError as error:
 
 # sphinx_gallery_start_ignore
 assert message == "'FunctionEventAvg' object has no attribute 'CPU total'"
-_order = [row.key for row in rows]
 _text = rows.table(sort_by="self_cuda_time_total", row_limit=-1)
 assert not any(row.self_device_time_total for row in rows)
 assert _text.splitlines() == rows.table(row_limit=-1).splitlines()
